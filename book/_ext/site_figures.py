@@ -1,0 +1,25 @@
+"""Sphinx extension: the figures' script and style, from the library to every page.
+
+The script is a classic deferred one, not a module: a browser runs no module
+from a file on disk, and the built pages must work there too.
+"""
+from pathlib import Path
+
+from oneblock.widgets import site_assets
+
+SCRIPT, STYLE = "oneblock-figures.js", "oneblock-figures.css"
+
+
+def write_assets(app):
+    """Each build writes them, so that a change in the library is always seen."""
+    static = Path(app.outdir, "_static")
+    static.mkdir(parents=True, exist_ok=True)
+    for name, text in site_assets().items():
+        (static / name).write_text(text, encoding="utf-8")
+
+
+def setup(app):
+    app.connect("builder-inited", write_assets)
+    app.add_js_file(SCRIPT, loading_method="defer")
+    app.add_css_file(STYLE)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

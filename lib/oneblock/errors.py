@@ -1,13 +1,22 @@
-"""One form of message: the rule, what came, what to do."""
+"""One form of message: the rule, what came, what to do.
+
+The checks read types, shapes and Python numbers, never a tensor's values: they cost nothing beside the
+arithmetic and hold under ``torch.func``. A NaN inside a tensor therefore passes through, as in torch.
+"""
+
+import reprlib
+from collections.abc import Callable
+from math import inf
+from numbers import Integral, Real
 
 from torch import Tensor
 
 
 def describe(value: object) -> str:
-    """A value in few words: ``float32 [2, 6]`` for a tensor, its repr for anything else."""
+    """A value in few words: ``float32 [2, 6]`` for a tensor, a short repr for anything else."""
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
-    return repr(value)
+    return reprlib.repr(value)
 
 
 class ArgumentError(ValueError):
@@ -24,4 +33,46 @@ class ShapeError(ArgumentError):
 
 
 class DtypeError(ArgumentError, TypeError):
-    """A tensor's dtype broke its contract."""
+    """A value is no tensor, or a tensor of the wrong dtype."""
+
+
+def check_tensor(argument: str, value: object, axes: str, hint: str = "", **sizes: int) -> None:
+    """Refuses all but a floating tensor with these axes, none of the named ones empty.
+
+    ``axes`` is written as in a signature: ``"... D"`` or ``"F D"``. ``sizes`` fixes some of them.
+    """
+    letters = axes.split()
+    named = [letter for letter in letters if letter != "..."]
+    due = f"floating [{', '.join(letters)}]"
+    if sizes:
+        due += f" = [{', '.join(str(sizes.get(letter, letter)) for letter in letters)}]"
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        raise DtypeError(argument, due, value, hint or "convert it with .float(); token ids need an embedding first")
+    if value.ndim < len(named) or (value.ndim > len(named) and "..." not in letters):
+        raise ShapeError(argument, due, value, hint)
+    own = dict(zip(named, value.shape[value.ndim - len(named) :], strict=True))
+    if any(own[letter] != size for letter, size in sizes.items()):
+        raise ShapeError(argument, due, value, hint)
+    if 0 in own.values():
+        raise ShapeError(argument, f"{due} with no axis of size 0", value, "look where it was cut to nothing")
+
+
+def check_number(argument: str, value: object, due: str, valid: Callable[[Real], bool]) -> None:
+    """Refuses all but a real number (``True`` is none) that is ``valid``."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not valid(value):
+        raise ArgumentError(argument, due, value)
+
+
+def check_eps(eps: object) -> None:
+    """Refuses a negative, infinite or NaN ε: each would spoil every number of the output."""
+    check_number("eps", eps, "a finite number ≥ 0", lambda number: 0 <= number < inf)
+
+
+def check_size(argument: str, size: object) -> None:
+    """Refuses an axis size that is no positive whole number."""
+    check_number(argument, size, "a whole number ≥ 1", lambda number: isinstance(number, Integral) and number >= 1)
+
+
+def check_probability(argument: str, p: object) -> None:
+    """Refuses a dropout rate outside ``[0, 1)``; at 1 nothing would be left."""
+    check_number(argument, p, "a number in [0, 1)", lambda number: 0 <= number < 1)

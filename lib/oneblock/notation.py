@@ -28,6 +28,7 @@ SYMBOLS = _symbols(
     b1=("b₁", "F"),
     h=("h", "F"),
     a=("φ(h)", "F"),
+    a_dropped=("Dropout(φ(h))", "F"),
     W2=("W₂", "D F"),
     b2=("b₂", "D"),
     z=("z", "D"),
@@ -39,6 +40,9 @@ SYMBOLS = _symbols(
     silu=("SiLU(g)", "F"),
     up=("u", "F"),
     gated=("SiLU(g) ⊙ u", "F"),
+    b_gate=("b_gate", "F"),
+    b_up=("b_up", "F"),
+    b_down=("b_down", "D"),
     # the norms
     gamma=("γ", "D"),
     beta=("β", "D"),

@@ -19,8 +19,9 @@ from oneblock.notation import SYMBOLS
 
 @dataclass(frozen=True)
 class Step:
-    """One named result: how it is written, and the names of the tensors it was computed from.
+    """One named result: how it is written, and what it was computed from.
 
+    ``reads`` maps the name the formula uses to the name the tensor has in the trace.
     ``formula`` is plain text: ``W₁x + b₁``. ``worked`` spells one element out. Its index letters are the
     lower-case axis letters, ``Σd⟨…⟩`` sums over one, ``#D`` is an axis' size:
     ``Σd⟨{W1[f,d]}·{x[d]}⟩ + {b1[f]}``.
@@ -29,7 +30,7 @@ class Step:
     name: str
     formula: str
     worked: str
-    reads: tuple[str, ...]
+    reads: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class Trace:
         if name not in self.tensors:
             raise KeyError(f"no tensor is named {name!r} in this trace; it has {', '.join(self.tensors)}")
         return self.tensors[name]
+
+    def step(self, name: str) -> Step:
+        """The step that made a tensor."""
+        return self.steps[self.names.index(name)]
 
     def axes(self, name: str) -> tuple[str, ...]:
         """The axis letters of a tensor, its leading ``N`` and ``L`` included."""
@@ -142,9 +147,10 @@ def tap(name: str, value: Tensor, formula: str, worked: str = "", **reads: objec
     """
     if _recorder is None:
         return value
-    known = {key: _recorder.name_of(key, read) for key, read in reads.items()}
+    in_order = sorted(reads, key=lambda key: formula.find("{" + key + "}"))  # as the formula names them
+    known = {key: _recorder.name_of(key, reads[key]) for key in in_order}
     symbols = {key: SYMBOLS[local(full)].text for key, full in known.items()}
     worked = re.sub(r"\{(\w+)", lambda match: "{" + known[match[1]], worked)
     full = _recorder.keep(name, value)
-    _recorder.steps.append(Step(full, formula.format(**symbols), worked, tuple(known.values())))
+    _recorder.steps.append(Step(full, formula.format(**symbols), worked, known))
     return value

@@ -1,0 +1,99 @@
+"""What a reader gets who misreads a step: the wrong tensor, computed from the same trace.
+
+``MISREADINGS[step][mistake]`` takes the trace and the step. A mistake's name is the key of its
+sentence in ``words``.
+"""
+
+from collections.abc import Callable
+from inspect import signature
+
+from torch import Tensor
+
+from oneblock.trace import Step, Trace, local
+
+
+def misread(trace: Trace, step: Step) -> dict[str, Tensor]:
+    """The wrong results for one step, by the mistake that leads to each."""
+    wrong = {}
+    for mistake, rule in MISREADINGS.get(local(step.name), {}).items():
+        result = rule(trace, step)
+        if result is not None and result.shape == trace[step.name].shape:
+            wrong[mistake] = result
+    return wrong
+
+
+def _on_reads(rule: Callable) -> Callable:
+    """Lets a rule name the tensors it needs of those that the step read: ``lambda x, increment: x - increment``."""
+    needed = tuple(signature(rule).parameters)
+
+    def on_step(trace: Trace, step: Step) -> Tensor | None:
+        if not set(needed) <= set(step.reads):
+            return None
+        return rule(*(trace[step.reads[key]] for key in needed))
+
+    return on_step
+
+
+def _without_activation(trace: Trace, step: Step) -> Tensor | None:
+    if "W2" not in step.reads:  # the gated network ends in a z of its own
+        return None
+    h = trace[trace.step(step.reads["a"]).reads["h"]]
+    return h @ trace[step.reads["W2"]].mT + trace[step.reads["b2"]]
+
+
+def _transposed(W: Tensor, x: Tensor, b: Tensor) -> Tensor | None:
+    return x @ W + b if W.shape[0] == W.shape[1] else None
+
+
+MISREADINGS: dict[str, dict[str, Callable]] = {
+    "h": {
+        "transposed": _on_reads(lambda W1, x, b1: _transposed(W1, x, b1)),
+        "no_bias": _on_reads(lambda W1, x, b1: x @ W1.mT),
+    },
+    "a": {
+        "no_activation": _on_reads(lambda h: h),
+        "absolute": _on_reads(lambda h: h.abs()),
+    },
+    "z": {
+        "activation_forgotten": _without_activation,
+        "transposed": _on_reads(lambda W2, a, b2: _transposed(W2, a, b2)),
+        "no_bias": _on_reads(lambda W2, a, b2: a @ W2.mT),
+    },
+    "y": {
+        "no_residual": _on_reads(lambda x, increment: increment),
+        "subtracted": _on_reads(lambda x, increment: x - increment),
+        "no_increment": _on_reads(lambda x, increment: x),
+    },
+    "mean": {"not_divided": _on_reads(lambda x: x.sum(-1, keepdim=True))},
+    "centred": {"reversed": lambda trace, step: -trace[step.name]},
+    "squares": {
+        "not_squared": _on_reads(lambda centred: centred),
+        "doubled": _on_reads(lambda centred: 2 * centred),
+    },
+    "variance": {
+        "n_minus_one": _on_reads(lambda squares: squares.sum(-1, keepdim=True) / (squares.shape[-1] - 1)),
+        "not_divided": _on_reads(lambda squares: squares.sum(-1, keepdim=True)),
+        "rooted": _on_reads(lambda squares: squares.mean(-1, keepdim=True).sqrt()),
+    },
+    "std": {
+        "no_root": _on_reads(lambda variance, eps: variance + eps),
+        "eps_outside": _on_reads(lambda variance, eps: variance.sqrt() + eps),
+    },
+    "normed": {"by_variance": _on_reads(lambda centred, std: centred / std.square())},
+    "mean_square": {
+        "not_divided": _on_reads(lambda x_squares: x_squares.sum(-1, keepdim=True)),
+        "rooted": _on_reads(lambda x_squares: x_squares.mean(-1, keepdim=True).sqrt()),
+    },
+    "rms": {
+        "no_root": _on_reads(lambda mean_square, eps: mean_square + eps),
+        "eps_outside": _on_reads(lambda mean_square, eps: mean_square.sqrt() + eps),
+    },
+    "silu": {
+        "sigmoid_only": _on_reads(lambda gate: gate.sigmoid()),
+        "relu_instead": _on_reads(lambda gate: gate.relu()),
+    },
+    "gated": {
+        "added": _on_reads(lambda silu, up: silu + up),
+        "only_content": _on_reads(lambda silu, up: up),
+    },
+}

@@ -1,0 +1,129 @@
+"""What a reader can set in an explorer: declared here, with every value that works without a kernel."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from oneblock.errors import ArgumentError
+from oneblock.notation import SYMBOLS
+from oneblock.widgets.numbers import format_number
+
+
+@dataclass(frozen=True)
+class Sliders:
+    """One slider for each element of a number or tensor.
+
+    Args:
+        start: the value at first: a number, or nested lists as for ``torch.tensor``.
+        values: what a slider offers without a kernel, increasing; every element of ``start`` is among them.
+    """
+
+    start: float | Sequence
+    values: Sequence[float]
+
+    def __post_init__(self) -> None:
+        values = [float(v) for v in self.values]
+        if len(values) < 2 or not all(map(math.isfinite, values)) or values != sorted(set(values)):
+            raise ArgumentError("values", "at least two finite numbers, increasing", self.values)
+        for element in self.tensor().flatten().tolist():
+            if element not in values:
+                raise ArgumentError("start", f"made of elements of values {values}", element)
+
+    def tensor(self) -> Tensor:
+        return torch.tensor(self.start, dtype=torch.float64)
+
+    def entries(self, name: str) -> list[dict]:
+        """A control for each element, labelled by the tensor's symbol and the element's place."""
+        texts = [format_number(float(v), 12) for v in self.values]
+        shape, symbol = self.tensor().shape, SYMBOLS[name].text if name in SYMBOLS else name
+        places = itertools.product(*(range(1, n + 1) for n in shape))
+        return [
+            {
+                "kind": "slider",
+                "group": symbol,
+                "label": f"{symbol}[{','.join(map(str, place))}]" if place else symbol,
+                "values": texts,
+                "start": list(map(float, self.values)).index(element),
+            }
+            for place, element in zip(places, self.tensor().flatten().tolist(), strict=True)
+        ]
+
+    def argument(self, setting: Iterator) -> Tensor | float:
+        """Takes as many numbers as there are sliders, in the shape of ``start``."""
+        start = self.tensor()
+        taken = torch.tensor([float(next(setting)) for _ in range(start.numel())], dtype=torch.float64)
+        return taken.reshape(start.shape) if start.ndim else taken.item()
+
+
+def span(low: float, high: float, step: float) -> list[float]:
+    """``low, low + step, …, high``, without the rounding error of adding up."""
+    if not (math.isfinite(low) and math.isfinite(high) and step > 0 and high > low):
+        raise ArgumentError("span", "low < high and step > 0", (low, high, step))
+    count = round((high - low) / step)
+    return [round(low + k * step, 12) for k in range(count + 1)]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few named options; the first is the one at the start."""
+
+    options: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if len(self.options) < 2 or len(set(self.options)) != len(self.options):
+            raise ArgumentError("options", "at least two different names", self.options)
+
+    def entries(self, name: str) -> list[dict]:
+        label = SYMBOLS[name].text if name in SYMBOLS else name.replace("_", " ")
+        return [{"kind": "choice", "group": label, "label": label, "values": list(self.options), "start": 0}]
+
+    def argument(self, setting: Iterator) -> str:
+        return next(setting)
+
+
+def check_setting(entries: Sequence[dict], setting: Sequence) -> None:
+    """Refuses a setting with a number out of range or an option that does not exist."""
+    if len(setting) != len(entries):
+        raise ArgumentError("setting", f"of {len(entries)} values", setting)
+    for entry, value in zip(entries, setting, strict=True):
+        values = entry["values"]
+        if entry["kind"] == "choice":
+            if value not in values:
+                raise ArgumentError(entry["label"], f"one of {', '.join(values)}", value)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ArgumentError(entry["label"], "a number", value)
+        elif not float(values[0]) <= value <= float(values[-1]):
+            raise ArgumentError(entry["label"], f"from {values[0]} to {values[-1]}", value)
+
+
+def places(entries: Sequence[dict], one_at_a_time: bool) -> Iterator[tuple[int, ...]]:
+    """Every setting of the grid, each as the places of its values.
+
+    Choices always combine. Sliders combine too, or, ``one_at_a_time``, leave the start one by one.
+    """
+    starts = [entry["start"] for entry in entries]
+    free = [range(len(e["values"])) if e["kind"] == "choice" or not one_at_a_time else [e["start"]] for e in entries]
+    yield from itertools.product(*free)
+    if not one_at_a_time:
+        return
+    for k, entry in enumerate(entries):
+        if entry["kind"] == "slider":
+            moved = [i for i in range(len(entry["values"])) if i != starts[k]]
+            yield from itertools.product(*free[:k], moved, *free[k + 1 :])
+
+
+def count_places(entries: Sequence[dict], one_at_a_time: bool) -> int:
+    """How many settings :func:`places` yields, without making them."""
+    choices = math.prod(len(e["values"]) for e in entries if e["kind"] == "choice")
+    sliders = [len(e["values"]) for e in entries if e["kind"] == "slider"]
+    return choices * (1 + sum(n - 1 for n in sliders) if one_at_a_time else math.prod(sliders))
+
+
+def key_of(place: Sequence[int], entries: Sequence[dict]) -> str:
+    """A setting's name in the payload: what differs from the start, ``0=3 14=1``; the start is ``""``."""
+    moved = [f"{k}={i}" for k, (i, entry) in enumerate(zip(place, entries, strict=True)) if i != entry["start"]]
+    return " ".join(moved)

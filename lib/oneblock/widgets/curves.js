@@ -1,0 +1,96 @@
+import { h, tableOf } from "./figure.js";
+
+const WIDTH = 640;
+const HEIGHT = 300;
+const EDGE = { left: 44, right: 110, top: 12, bottom: 34 };
+const DASHES = ["", "7 4", "2 3", "9 3 2 3", "1 5", "12 4"]; // a curve is known by its dashes and its name, not by colour alone
+
+// Round values that cut an interval in about `count` parts.
+export function ticks(low, high, count = 5) {
+  const raw = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  const first = Math.ceil(low / step - 1e-9);
+  const result = [];
+  for (let k = first; k * step <= high + 1e-9 * step; k++) result.push(+(k * step).toPrecision(6));
+  return result;
+}
+
+// Curves over one axis, with a line where the reader is and the heights there below.
+export function mountCurves(stage, frame, numbers) {
+  const draw = (now) => stage.replaceChildren(picture(frame, now), readings(frame, now));
+  draw(numbers);
+  return { setNumbers: draw };
+}
+
+function readings(frame, numbers) {
+  if (frame.mark === undefined) return "";
+  const row = [frame.label, ...frame.series].map((_, k) => `{${frame.mark + k}}`);
+  return tableOf([frame.label, ...frame.series], [row], numbers);
+}
+
+function picture(frame, numbers) {
+  const column = (c) => numbers.slice(c * frame.points, (c + 1) * frame.points).map(Number);
+  const xs = column(0);
+  const curves = frame.series.map((_, k) => column(k + 1));
+  const finite = curves.flat().filter(Number.isFinite);
+  const [low, high] = [Math.min(...finite), Math.max(...finite)];
+  const x = scale(xs[0], xs[xs.length - 1], EDGE.left, WIDTH - EDGE.right);
+  const y = scale(low, high === low ? low + 1 : high, HEIGHT - EDGE.bottom, EDGE.top);
+  const label = `${frame.series.join(", ")} / ${frame.label}`;
+  return h(
+    "svg",
+    { class: "ob-curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    ...axes(xs, low, high, x, y, frame.label),
+    ...curves.map((ys, k) => curve(xs, ys, x, y, k)),
+    ...names(frame.series, curves, y),
+    ...mark(frame, numbers, x, y),
+  );
+}
+
+const scale = (a, b, from, to) => (v) => +(from + ((v - a) / (b - a)) * (to - from)).toFixed(2);
+
+function axes(xs, low, high, x, y, label) {
+  const bottom = HEIGHT - EDGE.bottom;
+  const text = (attributes, value) => h("text", attributes, String(value).replace("-", "−"));
+  return [
+    ...ticks(xs[0], xs[xs.length - 1]).flatMap((t) => [
+      h("line", { class: "ob-rule", x1: x(t), x2: x(t), y1: EDGE.top, y2: bottom }),
+      text({ x: x(t), y: bottom + 16, "text-anchor": "middle" }, t),
+    ]),
+    ...ticks(low, high).flatMap((t) => [
+      h("line", { class: "ob-rule", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: y(t), y2: y(t) }),
+      text({ x: EDGE.left - 6, y: y(t) + 4, "text-anchor": "end" }, t),
+    ]),
+    h("text", { x: (EDGE.left + WIDTH - EDGE.right) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, label),
+  ];
+}
+
+function curve(xs, ys, x, y, k) {
+  const points = xs.map((v, i) => (Number.isFinite(ys[i]) ? `${x(v)} ${y(ys[i])}` : null)).filter(Boolean);
+  return h("path", { class: `ob-curve ob-c${k}`, d: `M${points.join("L")}`, "stroke-dasharray": DASHES[k] });
+}
+
+// Each name at its curve's end, moved down where two would overlap.
+function names(series, curves, y) {
+  const ends = series.map((name, k) => ({ name, k, y: y(curves[k].findLast(Number.isFinite)) }));
+  ends.sort((a, b) => a.y - b.y);
+  let free = EDGE.top + 4;
+  return ends.map((end) => {
+    free = Math.max(free, end.y + 4);
+    const text = h("text", { class: `ob-name ob-c${end.k}`, x: WIDTH - EDGE.right + 30, y: free }, end.name);
+    const sample = h("path", { class: `ob-curve ob-c${end.k}`, d: `M${WIDTH - EDGE.right + 4} ${free - 4}h22`, "stroke-dasharray": DASHES[end.k] });
+    free += 15;
+    return h("g", {}, sample, text);
+  });
+}
+
+function mark(frame, numbers, x, y) {
+  if (frame.mark === undefined) return [];
+  const at = x(Number(numbers[frame.mark]));
+  const heights = frame.series.map((_, k) => Number(numbers[frame.mark + 1 + k]));
+  return [
+    h("line", { class: "ob-mark", x1: at, x2: at, y1: EDGE.top, y2: HEIGHT - EDGE.bottom }),
+    ...heights.filter(Number.isFinite).map((v, k) => h("circle", { class: `ob-dot ob-c${k}`, cx: at, cy: y(v), r: 4 })),
+  ];
+}

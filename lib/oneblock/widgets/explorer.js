@@ -1,0 +1,182 @@
+import { apply, h, tableOf, zoomButton } from "./figure.js";
+import { figureRoot, mountSteps, renderStepper, stepState } from "./stepper.js";
+import { mountCurves } from "./curves.js";
+
+const PATIENCE = 10000; // milliseconds until a silent kernel is called silent
+
+// The place of each value in its control's list; -1 where it is not one of them.
+export function placesOf(setting, controls) {
+  return setting.map((value, k) => {
+    const { kind, values } = controls[k];
+    return values.findIndex((text) => (kind === "choice" ? text === value : Number(text) === value));
+  });
+}
+
+// A setting's name in the payload: what differs from the start. Null if a value is off the grid.
+export function keyOf(setting, controls) {
+  const places = placesOf(setting, controls);
+  if (places.includes(-1)) return null;
+  return places.map((place, k) => (place === controls[k].start ? "" : `${k}=${place}`)).filter(Boolean).join(" ");
+}
+
+export const valueAt = (control, place) => (control.kind === "choice" ? control.values[place] : Number(control.values[place]));
+export const startOf = (controls) => controls.map((control) => valueAt(control, control.start));
+
+// On a page without a kernel, and where sliders leave the start one by one: the others go back.
+export function onlyMoved(setting, moved, controls) {
+  const start = startOf(controls);
+  return setting.map((value, k) => (k === moved || controls[k].kind === "choice" ? value : start[k]));
+}
+
+export function renderExplorer({ model, el }) {
+  const figure = model.get("figure");
+  const { title, ui, controls, points } = figure;
+  const live = model.get("live");
+  const me = Math.random().toString(36).slice(2);
+  const root = figureRoot(el, title);
+  const status = h("p", { class: "ob-status", role: "status" });
+  const inputs = controls.map((control, k) => controlInput(control, (value) => set(k, value), live));
+  const reset = h("button", { type: "button", onclick: () => choose(startOf(controls)) }, ui.reset);
+  let asked = null; // the question on its way to the kernel
+  let waiting = null; // the newest setting behind it; older ones are dropped
+  let timer = null;
+  let count = 0;
+
+  root.append(
+    h("div", { class: "ob-controls" }, ...groups(controls, inputs), reset),
+    figure.one_at_a_time && !live ? h("p", { class: "ob-note" }, ui.one_at_a_time) : "",
+    status,
+  );
+  const view = mountView(root, figure, model);
+  model.on("change:setting", show);
+  model.on("change:answer", onAnswer);
+  if (view.draw) model.on("change:step", view.draw);
+  show();
+  return () => {
+    clearTimeout(timer);
+    if (view.stop) view.stop();
+    model.off("change:setting", show);
+    model.off("change:answer", onAnswer);
+    if (view.draw) model.off("change:step", view.draw);
+  };
+
+  function set(k, value) {
+    const setting = model.get("setting").slice();
+    setting[k] = value;
+    choose(!live && figure.one_at_a_time && controls[k].kind === "slider" ? onlyMoved(setting, k, controls) : setting);
+  }
+
+  function choose(setting) {
+    model.set("setting", setting);
+    model.save_changes();
+  }
+
+  function show() {
+    const setting = model.get("setting");
+    inputs.forEach((input, k) => input.show(setting[k]));
+    const key = keyOf(setting, controls);
+    if (key !== null && key in points) {
+      waiting = null;
+      asked = null;
+      status.textContent = "";
+      view.setNumbers(apply(figure.numbers, points[key]));
+    } else ask(setting);
+  }
+
+  function ask(setting) {
+    if (asked) return (waiting = setting);
+    asked = { id: `${me}-${++count}`, setting };
+    status.textContent = ui.computing;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      asked = null;
+      status.textContent = ui.not_answering;
+    }, PATIENCE);
+    model.set("ask", asked);
+    model.save_changes();
+  }
+
+  function onAnswer() {
+    const answer = model.get("answer");
+    if (!asked || answer.id !== asked.id) return;
+    clearTimeout(timer);
+    asked = null;
+    if (answer.error) status.textContent = answer.error;
+    else {
+      status.textContent = ui.by_kernel;
+      view.setNumbers(answer.numbers);
+    }
+    const next = waiting;
+    waiting = null;
+    if (next) ask(next);
+  }
+}
+
+function mountView(root, figure, model) {
+  const { frame, numbers, ui, predict } = figure;
+  if (frame.kind === "steps") return mountSteps(root, frame, numbers, ui, { ...stepState(model), predict });
+  const stage = h("div", { class: "ob-stage", tabindex: 0, role: "region", "aria-label": figure.title });
+  root.append(h("div", { class: "ob-bar" }, zoomButton(root, ui)), stage);
+  if (frame.kind === "curves") return mountCurves(stage, frame, numbers);
+  const draw = (changed) => stage.replaceChildren(tableOf(frame.columns, frame.rows, changed));
+  draw(numbers);
+  return { setNumbers: draw };
+}
+
+// Controls of one tensor stand together.
+function groups(controls, inputs) {
+  const sets = new Map();
+  controls.forEach((control, k) => {
+    if (!sets.has(control.group)) sets.set(control.group, h("fieldset", {}, h("legend", {}, control.group)));
+    sets.get(control.group).append(inputs[k].element);
+  });
+  return sets.values();
+}
+
+function controlInput(control, onchange, live) {
+  return control.kind === "choice" ? choiceInput(control, onchange) : sliderInput(control, onchange, live);
+}
+
+function choiceInput(control, onchange) {
+  const options = control.values.map((text) => h("option", { value: text }, text));
+  const select = h("select", { "aria-label": control.label, onchange: () => onchange(select.value) }, ...options);
+  return { element: h("label", { class: "ob-control" }, select), show: (value) => (select.value = value) };
+}
+
+// Without a kernel a slider moves over the grid's values. With one it also has a field for any number in range.
+function sliderInput(control, onchange, live) {
+  const { values, label } = control;
+  const numbers = values.map(Number);
+  const range = h("input", { type: "range", min: 0, max: values.length - 1, step: live ? 0.05 : 1, "aria-label": label });
+  range.addEventListener("input", () => onchange(between(numbers, +range.value)));
+  const field = live
+    ? h("input", { type: "number", step: "any", min: numbers[0], max: numbers[numbers.length - 1], "aria-label": label })
+    : h("output");
+  if (live) field.addEventListener("change", () => field.value !== "" && field.reportValidity() && onchange(+field.value));
+  return {
+    element: h("label", { class: "ob-control" }, h("span", {}, label), range, field),
+    show(value) {
+      range.value = placeOf(numbers, value);
+      range.setAttribute("aria-valuetext", String(value));
+      if (live) field.value = value;
+      else field.textContent = values[numbers.indexOf(value)];
+    },
+  };
+}
+
+// The number at a place between two grid values, and the other way round. Straight lines between neighbours.
+export function between(numbers, place) {
+  const k = Math.min(Math.floor(place), numbers.length - 2);
+  return +(numbers[k] + (place - k) * (numbers[k + 1] - numbers[k])).toPrecision(6);
+}
+
+export function placeOf(numbers, value) {
+  const k = Math.max(0, Math.min(numbers.length - 2, numbers.findIndex((n) => n > value) - 1 + (value >= numbers[numbers.length - 1] ? numbers.length : 0)));
+  return k + (value - numbers[k]) / (numbers[k + 1] - numbers[k]);
+}
+
+export function render(context) {
+  return (context.model.get("figure").kind === "stepper" ? renderStepper : renderExplorer)(context);
+}
+
+export default { render };

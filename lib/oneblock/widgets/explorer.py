@@ -1,0 +1,122 @@
+"""The explorer: sliders and choices over a function that PyTorch computes."""
+
+import json
+from collections.abc import Callable, Sequence
+
+from oneblock.errors import ArgumentError
+from oneblock.trace import Trace
+from oneblock.widgets.controls import Choice, Sliders, check_setting, count_places, key_of, places
+from oneblock.widgets.figure import Figure
+from oneblock.widgets.view import View, steps_view
+
+PAYLOAD_LIMIT = 100_000
+"""Bytes of JSON one figure may add to a page."""
+
+SMALLEST_POINT = 8
+"""Bytes that even a point without a changed number takes."""
+
+
+class Explorer(Figure):
+    """Shows what ``function`` returns for a setting of its arguments.
+
+    Without a kernel the declared grid works, every point computed here and now. With a kernel any
+    number in a slider's range works, computed as the reader drags.
+
+    Args:
+        function: from the controls' values to a ``Trace`` or a ``View``. Its structure may not depend on them.
+        title: the figure's name.
+        one_at_a_time: without a kernel, sliders leave the start one by one. A grid of many sliders is
+            too large for a page otherwise.
+        predict: whether the reader is asked for numbers first (traces only).
+        digits: significant digits of every number of a trace.
+        limit: bytes of JSON the figure may take.
+        controls: for each argument of ``function``, :class:`Sliders` or :class:`Choice`.
+
+    Raises:
+        ArgumentError: the grid is too large, or the structure changes over it.
+    """
+
+    def __init__(
+        self,
+        function: Callable,
+        *,
+        title: str,
+        one_at_a_time: bool = False,
+        predict: bool = False,
+        digits: int = 6,
+        limit: int = PAYLOAD_LIMIT,
+        language: str = "en",
+        **controls: Sliders | Choice,
+    ) -> None:
+        if not controls:
+            raise ArgumentError("controls", "at least one Sliders or Choice, by argument name", controls)
+        self._function, self._controls, self._options = function, controls, (digits, language)
+        entries = [entry for name, control in controls.items() for entry in control.entries(name)]
+        start = self._compute(_values([e["start"] for e in entries], entries))
+        points = self._points(entries, start, one_at_a_time, limit)
+        super().__init__(
+            start,
+            title,
+            language,
+            kind="explorer",
+            predict=predict,
+            controls=entries,
+            points=points,
+            one_at_a_time=one_at_a_time,
+        )
+        self.setting = _values([e["start"] for e in entries], entries)
+        self.observe(self._on_ask, "ask")
+
+    def _compute(self, setting: Sequence) -> View:
+        values = iter(setting)
+        arguments = {name: control.argument(values) for name, control in self._controls.items()}
+        result = self._function(**arguments)
+        return steps_view(result, *self._options) if isinstance(result, Trace) else result
+
+    def _points(self, entries: list[dict], start: View, one_at_a_time: bool, limit: int) -> dict[str, str]:
+        count = count_places(entries, one_at_a_time)
+        _refuse_large_grid(count, entries, count * SMALLEST_POINT, limit)  # before computing millions of points
+        points = {}
+        for place in places(entries, one_at_a_time):
+            view = self._compute(_values(place, entries))
+            points[key_of(place, entries)] = _difference(start, view, _values(place, entries))
+        _refuse_large_grid(count, entries, len(json.dumps(points)), limit)
+        return points
+
+    def _on_ask(self, change: dict) -> None:
+        ask = change["new"]
+        try:
+            check_setting(self.figure["controls"], ask["setting"])
+            view = self._compute(ask["setting"])
+            _difference(self._view, view, ask["setting"])
+            self.answer = {"id": ask["id"], "numbers": view.numbers}
+        except Exception as error:  # whatever the function raises is shown in the figure
+            self.answer = {"id": ask["id"], "error": f"{type(error).__name__}: {error}"}
+
+    def note(self) -> str:
+        more = len(self.figure["points"]) - 1
+        return self.figure["ui"]["more_settings"].format(more)
+
+
+def _values(place: Sequence[int], entries: list[dict]) -> list:
+    texts = [entry["values"][i] for i, entry in zip(place, entries, strict=True)]
+    return [t if e["kind"] == "choice" else float(t) for t, e in zip(texts, entries, strict=True)]
+
+
+def _difference(start: View, view: View, setting: Sequence) -> str:
+    """The numbers in which a view differs from the start: ``12=-1.5 13=0``."""
+    if view.frame != start.frame or len(view.numbers) != len(start.numbers):
+        raise ArgumentError("function", "of one structure for every setting", setting)
+    return " ".join(f"{k}={n}" for k, (n, s) in enumerate(zip(view.numbers, start.numbers, strict=True)) if n != s)
+
+
+def _refuse_large_grid(points: int, entries: list[dict], size: int, limit: int) -> None:
+    if size <= limit:
+        return
+    sizes = " × ".join(f"{len(e['values'])} ({e['label']})" for e in entries)
+    raise ArgumentError(
+        "controls",
+        f"a grid of at most {limit:,} bytes",
+        f"{points:,} settings of {sizes}, over {size:,} bytes",
+        "declare fewer values, or one_at_a_time=True",
+    )

@@ -1,0 +1,132 @@
+// Pieces that every figure uses. Words come with the figure's data; none stand here.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// An element. Children given as text become text, never markup.
+export function h(tag, attributes = {}, ...children) {
+  const svg = ["svg", "path", "line", "circle", "text", "g"].includes(tag);
+  const element = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child != null));
+  return element;
+}
+
+// Puts numbers in the places of {k}; a negative one behind an operator gets parentheses.
+export function fill(template, numbers) {
+  return template.replace(/\{(\d+)\}/g, (_, k, at) => {
+    const before = template.slice(0, at).trimEnd().slice(-1);
+    const text = numbers[k];
+    return text.startsWith("-") && before && "·+−×/√⊙".includes(before) ? `(${text})` : text;
+  });
+}
+
+// Puts arguments in the places of {0}, {1} in a phrase.
+export const phrase = (template, ...values) => template.replace(/\{(\d)\}/g, (_, k) => values[k]);
+
+// The numbers of a point of the grid: the start's, with "12=-1.5 13=0" put in.
+export function apply(numbers, difference) {
+  const changed = numbers.slice();
+  for (const pair of difference.split(" ").filter(Boolean)) {
+    const at = pair.indexOf("=");
+    changed[pair.slice(0, at)] = pair.slice(at + 1);
+  }
+  return changed;
+}
+
+// A number as people type it: -1.5, −1.5, 2/3, 0,5. NaN if it is none.
+export function parseNumber(typed) {
+  const text = typed.trim().replace(/−/g, "-").replace(/^(-?\d*),(\d+)$/, "$1.$2");
+  const [top, bottom, ...rest] = text.split("/");
+  if (rest.length || !top.trim() || (bottom !== undefined && !bottom.trim())) return NaN;
+  return bottom === undefined ? Number(top) : Number(top) / Number(bottom);
+}
+
+// Two decimals are enough to be right, and so is a relative error of a thousandth.
+export const close = (a, b) => a === b || Math.abs(a - b) <= Math.max(0.0051, 1e-3 * Math.abs(b));
+
+// The element to ask for: the one that tells the most misreadings from the right number and from each other.
+export function questionOf({ of, wrong }, tensors, numbers) {
+  const { at, shape, symbol } = tensors[of];
+  const size = shape.reduce((a, b) => a * b, 1);
+  const telling = (k) => new Set(wrong.map(([start]) => numbers[start + k]).filter((text) => text !== numbers[at + k])).size;
+  const cells = [...Array(size).keys()];
+  const cell = cells.reduce((best, k) => (telling(k) > telling(best) ? k : best), 0);
+  const misreadings = wrong.map(([start, says]) => ({ value: numbers[start + cell], says }));
+  return { cell, label: size > 1 ? `${symbol}[${cell + 1}]` : symbol, answer: numbers[at + cell], misreadings };
+}
+
+// Whether a prediction is right, and otherwise what the misreading that leads to it says, if one does.
+export function judge({ answer, misreadings }, guess) {
+  const off = (text) => Math.abs(guess - Number(text));
+  const nearest = misreadings.filter(({ value }) => value !== answer).sort((a, b) => off(a.value) - off(b.value))[0];
+  if (close(guess, Number(answer)) && !(nearest && off(nearest.value) < off(answer))) return { right: true };
+  return { right: false, says: nearest && close(guess, Number(nearest.value)) ? nearest.says : "" };
+}
+
+// A tensor as a grid: axis letters outside, numbers inside. Leading axes beyond two become several grids.
+// A number that differs from `before` (what the step acted on) says what it was; one that differs from
+// `start` (an explorer's first setting) carries a dot.
+export function tensorGrid(tensor, numbers, { before = null, hidden = false, isNew = false, start = numbers, ui }) {
+  const { shape, axes } = tensor;
+  const matrices = shape.slice(0, -2).reduce((a, b) => a * b, 1);
+  const rows = shape.length > 1 ? shape[shape.length - 2] : 1;
+  const columns = shape.length ? shape[shape.length - 1] : 1;
+  const label = `${tensor.symbol} [${axes.filter((a) => a !== "1").join(", ")}]`.replace(" []", "");
+  const box = h("figure", { class: isNew ? "ob-tensor ob-new" : "ob-tensor" });
+  box.append(h("figcaption", {}, label, isNew ? h("b", {}, ` ${ui.new}`) : null));
+  for (let m = 0; m < matrices; m++) {
+    const table = h("table", { "aria-label": matrices > 1 ? `${label} ${axes[0]}=${m}` : label });
+    if (matrices > 1) table.append(h("caption", {}, `${axes[0]} = ${m}`));
+    const across = axes[axes.length - 1];
+    if (across && across !== "1") {
+      const corner = shape.length > 1 ? `${axes[axes.length - 2]} ↓` : "";
+      table.append(h("thead", {}, h("tr", {}, h("th", {}, corner), h("th", { colspan: columns }, `${across} →`))));
+    }
+    const body = h("tbody");
+    for (let r = 0; r < rows; r++) {
+      const row = h("tr", {}, across && across !== "1" ? h("th", {}, shape.length > 1 ? String(r + 1) : "") : null);
+      for (let c = 0; c < columns; c++) row.append(cell((m * rows + r) * columns + c));
+      body.append(row);
+    }
+    table.append(body);
+    box.append(table);
+  }
+  return box;
+
+  function cell(k) {
+    const text = numbers[tensor.at + k];
+    if (hidden) return h("td", { class: "ob-hidden" }, "?");
+    const was = before && numbers[before.at + k];
+    const changed = before && was !== text;
+    const moved = start[tensor.at + k] !== text ? h("sup", {}, "•") : null;
+    return h("td", { class: changed ? "ob-changed" : "" }, text, moved, changed ? h("small", {}, phrase(ui.was, was)) : null);
+  }
+}
+
+// Zoom: a button that cycles the size of what scrolls inside the figure.
+export function zoomButton(root, ui) {
+  const sizes = [100, 150, 200];
+  let now = 0;
+  const button = h("button", { type: "button", class: "ob-zoom", onclick: next });
+  const show = () => {
+    button.textContent = `${ui.zoom} ${sizes[now]} %`;
+    root.style.setProperty("--ob-zoom", sizes[now] / 100);
+  };
+  function next() {
+    now = (now + 1) % sizes.length;
+    show();
+  }
+  show();
+  return button;
+}
+
+// A table of rows of templates; the first row is the head.
+export function tableOf(columns, rows, numbers) {
+  const head = h("tr", {}, ...columns.map((text) => h("th", { scope: "col" }, text)));
+  const line = (cells) => h("tr", {}, ...cells.map((cell) => h("td", {}, fill(cell, numbers))));
+  return h("table", { class: "ob-table" }, h("thead", {}, head), h("tbody", {}, ...rows.map(line)));
+}

@@ -1,0 +1,32 @@
+// Turns the tables that a page carries into figures: the same render, with a stand-in for the widget's model.
+
+function standIn(figure) {
+  const state = { figure, step: 0, setting: figure.controls ? startOf(figure.controls) : [], answer: {}, live: false };
+  const listeners = {};
+  return {
+    get: (name) => state[name],
+    set(name, value) {
+      state[name] = value;
+      (listeners[`change:${name}`] || []).forEach((listener) => listener());
+    },
+    save_changes() {},
+    on: (event, listener) => (listeners[event] = [...(listeners[event] || []), listener]),
+    off: (event, listener) => (listeners[event] = (listeners[event] || []).filter((each) => each !== listener)),
+  };
+}
+
+function mountAll() {
+  for (const place of document.querySelectorAll(".ob-figure")) {
+    const payload = place.querySelector("script[type='application/json']");
+    if (!payload || place.querySelector(".ob")) continue;
+    const figure = JSON.parse(payload.textContent);
+    const view = h("div");
+    render({ model: standIn(figure), el: view });
+    const numbers = h("details", { class: "ob-numbers" }, h("summary", {}, figure.ui.table));
+    numbers.append(...[...place.children].filter((child) => child !== payload));
+    place.append(view, numbers);
+  }
+}
+
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);
+else mountAll();

@@ -47,7 +47,7 @@ def check_tensor(argument: str, value: object, axes: str, hint: str = "", **size
     if sizes:
         due += f" = [{', '.join(str(sizes.get(letter, letter)) for letter in letters)}]"
     if not isinstance(value, Tensor) or not value.is_floating_point():
-        raise DtypeError(argument, due, value, hint or "convert it with .float(); token ids need an embedding first")
+        raise DtypeError(argument, due, value, "convert it with .float(); token ids need an embedding first")
     if value.ndim < len(named) or (value.ndim > len(named) and "..." not in letters):
         raise ShapeError(argument, due, value, hint)
     own = dict(zip(named, value.shape[value.ndim - len(named) :], strict=True))

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from oneblock.errors import ArgumentError, check_eps, check_size, check_tensor
+from oneblock.errors import ArgumentError, ShapeError, check_eps, check_size, check_tensor
 from oneblock.precision import widened
 from oneblock.trace import tap
 
@@ -111,9 +111,9 @@ def llama_rms_norm(x: Float[Tensor, "*N D"], weight: Float[Tensor, " D"], eps: f
     Differs from :func:`rms_norm` in half precision only. Source: ``LlamaRMSNorm`` in Hugging Face
     transformers, ``models/llama/modeling_llama.py``.
     """
-    normed = rms_norm(x, eps=eps)
+    check_tensor("x", x, "... D")
     check_tensor("weight", weight, "D", D=x.shape[-1])
-    return weight * normed
+    return weight * rms_norm(x, eps=eps)
 
 
 def gemma_rms_norm(x: Float[Tensor, "*N D"], weight: Float[Tensor, " D"], eps: float = 1e-6) -> Float[Tensor, "*N D"]:
@@ -122,7 +122,8 @@ def gemma_rms_norm(x: Float[Tensor, "*N D"], weight: Float[Tensor, " D"], eps: f
     Source: ``GemmaRMSNorm`` in Hugging Face transformers, ``models/gemma/modeling_gemma.py``, and its
     pull request 29402 on the order of the casts.
     """
-    check_tensor("weight", weight, "D")
+    check_tensor("x", x, "... D")
+    check_tensor("weight", weight, "D", D=x.shape[-1])
     return rms_norm(x, gamma=1 + widened(weight), eps=eps)
 
 
@@ -180,6 +181,8 @@ def _axes_from_the_end(x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
     from_the_end = sorted({axis % x.ndim - x.ndim for axis in axes})
     if len(from_the_end) < len(axes):
         raise ArgumentError("axes", "different axes of x", axes, f"x has {x.ndim} axes")
+    if 0 in (x.shape[axis] for axis in from_the_end):
+        raise ShapeError("x", f"floating with no axis of size 0 among axes {tuple(from_the_end)}", x)
     return tuple(from_the_end)
 
 

@@ -23,31 +23,37 @@ def misread(trace: Trace, step: Step) -> dict[str, Tensor]:
 
 
 def _on_reads(rule: Callable) -> Callable:
-    """Lets a rule name the tensors it needs of those that the step read: ``lambda x, increment: x - increment``."""
-    needed = tuple(signature(rule).parameters)
+    """Lets a rule name the tensors it needs of those that the step read: ``lambda x, increment: x - increment``.
+
+    Where the step read no such tensor the rule does not apply, unless its parameter has a default.
+    """
+    parameters = signature(rule).parameters.values()
 
     def on_step(trace: Trace, step: Step) -> Tensor | None:
-        if not set(needed) <= set(step.reads):
+        if any(p.name not in step.reads and p.default is p.empty for p in parameters):
             return None
-        return rule(*(trace[step.reads[key]] for key in needed))
+        return rule(**{p.name: trace[step.reads[p.name]] for p in parameters if p.name in step.reads})
 
     return on_step
 
 
-def _without_activation(trace: Trace, step: Step) -> Tensor | None:
-    if "W2" not in step.reads:  # the gated network ends in a z of its own
+def _activation_forgotten(trace: Trace, step: Step) -> Tensor | None:
+    """h sent straight through W₂; only where this step's input came from an activation of h."""
+    before = step.reads.get("a")
+    if before not in trace.names or "h" not in trace.step(before).reads:
         return None
-    h = trace[trace.step(step.reads["a"]).reads["h"]]
-    return h @ trace[step.reads["W2"]].mT + trace[step.reads["b2"]]
+    h = trace[trace.step(before).reads["h"]]
+    bias = trace[step.reads["b2"]] if "b2" in step.reads else 0
+    return h @ trace[step.reads["W2"]].mT + bias
 
 
-def _transposed(W: Tensor, x: Tensor, b: Tensor) -> Tensor | None:
+def _transposed(W: Tensor, x: Tensor, b: Tensor | int) -> Tensor | None:
     return x @ W + b if W.shape[0] == W.shape[1] else None
 
 
 MISREADINGS: dict[str, dict[str, Callable]] = {
     "h": {
-        "transposed": _on_reads(lambda W1, x, b1: _transposed(W1, x, b1)),
+        "transposed": _on_reads(lambda W1, x, b1=0: _transposed(W1, x, b1)),
         "no_bias": _on_reads(lambda W1, x, b1: x @ W1.mT),
     },
     "a": {
@@ -55,8 +61,8 @@ MISREADINGS: dict[str, dict[str, Callable]] = {
         "absolute": _on_reads(lambda h: h.abs()),
     },
     "z": {
-        "activation_forgotten": _without_activation,
-        "transposed": _on_reads(lambda W2, a, b2: _transposed(W2, a, b2)),
+        "activation_forgotten": _activation_forgotten,
+        "transposed": _on_reads(lambda W2, a, b2=0: _transposed(W2, a, b2)),
         "no_bias": _on_reads(lambda W2, a, b2: a @ W2.mT),
     },
     "y": {

@@ -77,6 +77,12 @@ def local(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def symbol_of(name: str) -> str:
+    """How a tensor is written: its symbol, and its scope where it has one: ``y (second)``."""
+    scopes, _, key = name.rpartition(".")
+    return f"{SYMBOLS[key].text} ({scopes})" if scopes else SYMBOLS[key].text
+
+
 class _Recorder:
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -85,9 +91,13 @@ class _Recorder:
         self._originals: dict[str, object] = {}
 
     def name_of(self, key: str, value: object) -> str:
-        """The name under which this very tensor is known; a tensor not seen before is a given."""
+        """The name under which this very tensor is known; a tensor not seen before is a given.
+
+        One given tensor may serve as two things, such as both biases; then it is named twice.
+        """
+        computed = {step.name for step in self.steps}
         for name, original in self._originals.items():
-            if original is value:
+            if original is value and (name in computed or local(name) == key):
                 return name
         return self.keep(key, value)
 
@@ -149,7 +159,7 @@ def tap(name: str, value: Tensor, formula: str, worked: str = "", **reads: objec
         return value
     in_order = sorted(reads, key=lambda key: formula.find("{" + key + "}"))  # as the formula names them
     known = {key: _recorder.name_of(key, reads[key]) for key in in_order}
-    symbols = {key: SYMBOLS[local(full)].text for key, full in known.items()}
+    symbols = {key: symbol_of(full) for key, full in known.items()}
     worked = re.sub(r"\{(\w+)", lambda match: "{" + known[match[1]], worked)
     full = _recorder.keep(name, value)
     _recorder.steps.append(Step(full, formula.format(**symbols), worked, known))

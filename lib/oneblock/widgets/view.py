@@ -13,8 +13,7 @@ from torch import Tensor
 
 from oneblock.errors import ArgumentError, ShapeError
 from oneblock.misreadings import misread
-from oneblock.notation import SYMBOLS
-from oneblock.trace import Step, Trace, local
+from oneblock.trace import Step, Trace, local, symbol_of
 from oneblock.widgets.numbers import format_tensor, nested
 from oneblock.words import words
 
@@ -74,7 +73,7 @@ def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
 def _tensor_entry(trace: Trace, name: str, numbers: _Numbers) -> dict:
     tensor = trace[name]
     return {
-        "symbol": SYMBOLS[local(name)].text,
+        "symbol": symbol_of(name),
         "axes": list(trace.axes(name)),
         "shape": list(tensor.shape),
         "at": numbers.add(tensor),

@@ -1,4 +1,8 @@
-"""The signatures' axis letters are checked here, on every call, and nowhere else."""
+"""What every test of the library shares: checked signatures, fixed tensors, formulas read as a reader reads them."""
+
+import math
+import re
+from itertools import product
 
 import pytest
 import torch
@@ -27,3 +31,57 @@ def fixed():
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
     return tensor
+
+
+@pytest.fixture
+def ffn_weights(fixed):
+    """``W1 b1 W2 b2`` of a network 3 → 5 → 3, scaled as a fresh ``nn.Linear`` is."""
+    return [fixed(5, 3, seed=1) / 2, fixed(5, seed=2), fixed(3, 5, seed=3) / 2, fixed(3, seed=4)]
+
+
+@pytest.fixture
+def swiglu_weights(fixed):
+    """``W_gate W_up W_down b_gate b_up b_down`` of a gated network 3 → 5 → 3."""
+    shapes = [(5, 3), (5, 3), (3, 5), (5,), (5,), (3,)]
+    return [fixed(*shape, seed=seed) / 2 for seed, shape in enumerate(shapes, start=1)]
+
+
+@pytest.fixture
+def worked_out():
+    """``worked_out(trace, step)``: every element of one position's step, from its formula and from its tensor.
+
+    The formula's braces are filled with the trace's numbers and the rest is read by Python, not by torch.
+    """
+    return _worked_out
+
+
+def _worked_out(trace, step, **functions):
+    value, letters = trace[step.name], [axis.lower() for axis in trace.axes(step.name)]
+    indices = list(product(*map(range, value.shape)))
+    from_formula = [_evaluate(step.worked, trace, dict(zip(letters, i, strict=True)), functions) for i in indices]
+    return from_formula, [value[i].item() for i in indices]
+
+
+def _evaluate(worked, trace, at, functions):
+    sizes = {
+        axis.lower(): size
+        for name, tensor in trace.tensors.items()
+        for axis, size in zip(trace.axes(name), tensor.shape, strict=True)
+    }
+
+    def fill(text, at):
+        def number(match):
+            index = tuple(at[letter] for letter in match[2].split(",")) if match[2] else ()
+            return f"({trace[match[1]][index].item()!r})"
+
+        return re.sub(r"\{([\w.]+)(?:\[([a-z,]+)\])?\}", number, text)
+
+    def spell_out(match):
+        return "(" + " + ".join(fill(match[2], {**at, match[1]: i}) for i in range(sizes[match[1]])) + ")"
+
+    text = fill(re.sub(r"Σ([a-z])⟨([^⟩]*)⟩", spell_out, worked), at)
+    text = re.sub(r"#([A-Z])", lambda match: str(sizes[match[1].lower()]), text)
+    for sign, python in {"·": "*", "²": "**2", "√": "sqrt", "φ": "phi"}.items():
+        text = text.replace(sign, python)
+    known = {"sqrt": math.sqrt, "sigmoid": lambda number: 1 / (1 + math.exp(-number)), **functions}
+    return eval(text, {"__builtins__": {}}, known)

@@ -11,7 +11,7 @@ import subprocess
 REMOTE = re.compile(
     r"(?:(?:https?|ssh)://)?(?:[^@/\s]+@)?"
     r"(?P<host>[\w.-]*(?:github|gitlab)[\w.-]*)(?::\d+/|[:/])"
-    r"(?P<path>[\w.-]+(?:/[\w.-]+)+?)(?:\.git)?/?")
+    r"(?P<path>[\w.-]+(?:/[\w.-]+)*?/[\w.-]+?)(?:\.git)?/?")
 
 
 def web_address(remote):

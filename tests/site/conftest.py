@@ -61,7 +61,7 @@ def record(page, origin):
 
     def on_console(message):
         if message.type in ("warning", "error"):
-            page.console_problems.append(f"{message.type}: {message.text}")
+            page.console_problems.append(f"{message.type}: {message.text} ({message.location['url']})")
 
     page.on("request", on_request)
     page.on("console", on_console)
@@ -70,7 +70,10 @@ def record(page, origin):
 
 @pytest.fixture
 def open_page(browser, server):
-    """Open a page of the site, such as `book/03_by_hand.html`, or any address."""
+    """Open a page of the site, such as `book/03_by_hand.html`, or any address.
+
+    It comes back when it is loaded and its mathematics is set.
+    """
     contexts, pages = [], []
 
     def open_(path, width=1280, height=900, dark=False, **options):
@@ -82,6 +85,7 @@ def open_page(browser, server):
         origin = "file:" if path.startswith("file:") else server
         record(page, origin)
         page.goto(path if "://" in path else f"{server}/{path}", wait_until="load")
+        page.evaluate("window.MathJax?.startup?.promise")
         return page
 
     yield open_

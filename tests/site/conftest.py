@@ -20,13 +20,17 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
 
 
 @pytest.fixture(scope="session")
-def site():
-    """The folder of the built pages. Workers of one run take turns to build."""
-    (ROOT / "_build").mkdir(exist_ok=True)
-    with FileLock(ROOT / "_build" / "lock"):
-        problem = build.build()
-    assert problem is None, problem
-    return ROOT / "_build" / "html"
+def site(worker_id, testrun_uid):
+    """The folder of the built pages, built from nothing, once in a test run."""
+    folder, mark = ROOT / "_build", ROOT / "_build" / "built-for"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if worker_id == "master" or not mark.exists() or mark.read_text() != testrun_uid:
+            build.forget(ROOT)
+            problem = build.build()
+            assert problem is None, problem
+            mark.write_text(testrun_uid)
+    return folder / "html"
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """The explorer: sliders and choices over a function that PyTorch computes."""
 
-import json
 from collections.abc import Callable, Sequence
 
 from oneblock.errors import ArgumentError
@@ -12,8 +11,8 @@ from oneblock.widgets.view import View, steps_view
 PAYLOAD_LIMIT = 100_000
 """Bytes of JSON one figure may add to a page."""
 
-SMALLEST_POINT = 8
-"""Bytes that even a point without a changed number takes."""
+POINT = len('"":"",')
+"""Bytes that a point takes besides its key and its changed numbers."""
 
 
 class Explorer(Figure):
@@ -75,12 +74,13 @@ class Explorer(Figure):
 
     def _points(self, entries: list[dict], start: View, one_at_a_time: bool, limit: int) -> dict[str, str]:
         count = count_places(entries, one_at_a_time)
-        _refuse_large_grid(count, entries, count * SMALLEST_POINT, limit)  # before computing millions of points
-        points = {}
+        _refuse_large_grid(count, entries, count * POINT, limit)  # before computing any of millions of points
+        points, size = {}, 0
         for place in places(entries, one_at_a_time):
-            view = self._compute(_values(place, entries))
-            points[key_of(place, entries)] = _difference(start, view, _values(place, entries))
-        _refuse_large_grid(count, entries, len(json.dumps(points)), limit)
+            key, setting = key_of(place, entries), _values(place, entries)
+            points[key] = _difference(start, self._compute(setting), setting)
+            size += len(key) + len(points[key]) + POINT
+            _refuse_large_grid(count, entries, size, limit)  # nor wait for the thousands behind the limit
         return points
 
     def _on_ask(self, change: dict) -> None:
@@ -114,9 +114,5 @@ def _refuse_large_grid(points: int, entries: list[dict], size: int, limit: int) 
     if size <= limit:
         return
     sizes = " × ".join(f"{len(e['values'])} ({e['label']})" for e in entries)
-    raise ArgumentError(
-        "controls",
-        f"a grid of at most {limit:,} bytes",
-        f"{points:,} settings of {sizes}, over {size:,} bytes",
-        "declare fewer values, or one_at_a_time=True",
-    )
+    hint = f"there are {points:,} settings, {sizes}: declare fewer values, or one_at_a_time=True"
+    raise ArgumentError("controls", f"a grid of at most {limit:,} bytes", f"{size:,} or more", hint)

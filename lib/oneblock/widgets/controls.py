@@ -64,6 +64,8 @@ def span(low: float, high: float, step: float) -> list[float]:
     if not (math.isfinite(low) and math.isfinite(high) and step > 0 and high > low):
         raise ArgumentError("span", "low < high and step > 0", (low, high, step))
     count = round((high - low) / step)
+    if not math.isclose(low + count * step, high, abs_tol=1e-9 * step):
+        raise ArgumentError("span", "a whole number of steps from low to high", (low, high, step))
     return [round(low + k * step, 12) for k in range(count + 1)]
 
 

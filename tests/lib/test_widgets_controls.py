@@ -1,0 +1,111 @@
+import math
+
+import pytest
+import torch
+
+from oneblock.errors import ArgumentError
+from oneblock.widgets.controls import Choice, Sliders, check_setting, count_places, key_of, places, span
+
+GRID = [0, 0.5, 1]
+
+
+def test_each_element_gets_a_slider_named_after_its_tensor_and_place():
+    entries = Sliders([[0, 1, 0.5], [1, 1, 0]], GRID).entries("W1")
+    assert [entry["label"] for entry in entries] == ["W₁[1,1]", "W₁[1,2]", "W₁[1,3]", "W₁[2,1]", "W₁[2,2]", "W₁[2,3]"]
+    assert [entry["start"] for entry in entries] == [0, 2, 1, 2, 2, 0]
+    assert {entry["group"] for entry in entries} == {"W₁"} and entries[0]["values"] == ["0", "0.5", "1"]
+
+
+def test_a_number_gets_one_slider():
+    assert Sliders(0.5, GRID).entries("eps") == [{"kind": "slider", "group": "ε", "label": "ε", "values": ["0", "0.5", "1"], "start": 1}]
+
+
+def test_an_argument_without_a_symbol_is_named_as_it_is():
+    assert Sliders(1, GRID).entries("beta_2")[0]["label"] == "beta_2"
+    assert Choice(["a", "b"]).entries("the_activation")[0]["label"] == "the activation"
+
+
+def test_sliders_hand_over_a_tensor_of_their_shape():
+    setting = iter([1, 2, 3, 4, 5, 6, 7])
+    taken = Sliders([[0, 0, 0], [0, 0, 0]], GRID).argument(setting)
+    assert torch.equal(taken, torch.tensor([[1, 2, 3], [4, 5, 6]], dtype=torch.float64))
+    assert Sliders(0, GRID).argument(setting) == 7.0  # and leave the rest
+
+
+@pytest.mark.parametrize("values", [[], [1], [1, 1], [2, 1], [0, math.inf], [0, math.nan], [math.nan, 0]])
+def test_values_that_do_not_increase_are_refused(values):
+    with pytest.raises(ArgumentError, match=r"^values must be at least two finite numbers, increasing; got \["):
+        Sliders(1, values)
+
+
+@pytest.mark.parametrize("start", [0.25, [0, 2], [[1, -1]]])
+def test_a_start_off_the_grid_is_refused(start):
+    with pytest.raises(ArgumentError, match=r"^start must be made of elements of values \[0\.0, 0\.5, 1\.0\]; got (0\.25|2\.0|-1\.0)"):
+        Sliders(start, GRID)
+
+
+def test_a_span_has_no_rounding_error():
+    assert span(-2, 2, 0.5) == [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2]
+    assert span(0, 1, 0.1) == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
+
+
+@pytest.mark.parametrize("limits", [(1, 0, 0.1), (0, 0, 0.1), (0, 1, 0), (0, 1, -1), (0, math.inf, 1), (math.nan, 1, 1)])
+def test_a_span_that_goes_nowhere_is_refused(limits):
+    with pytest.raises(ArgumentError, match=r"^span must be low < high and step > 0; got \("):
+        span(*limits)
+
+
+@pytest.mark.parametrize("step", [0.3, 0.35, 2])
+def test_a_span_whose_step_misses_its_end_is_refused(step):
+    with pytest.raises(ArgumentError, match=r"^span must be a whole number of steps from low to high; got \(0, 1, "):
+        span(0, 1, step)
+
+
+@pytest.mark.parametrize("options", [[], ["a"], ["a", "a"], ["a", "b", "a"]])
+def test_a_choice_needs_two_different_names(options):
+    with pytest.raises(ArgumentError, match=r"^options must be at least two different names; got \["):
+        Choice(options)
+
+
+ENTRIES = [*Sliders([0, 1], GRID).entries("x"), *Choice(["relu", "silu"]).entries("phi"), *Sliders(0.5, GRID).entries("eps")]
+
+
+def test_a_full_grid_has_every_combination():
+    assert len(set(places(ENTRIES, False))) == count_places(ENTRIES, False) == 3 * 3 * 2 * 3
+
+
+def test_one_at_a_time_moves_one_slider_under_every_choice():
+    found = list(places(ENTRIES, True))
+    assert len(set(found)) == len(found) == count_places(ENTRIES, True) == 2 * (1 + 2 + 2 + 2)
+    start = [entry["start"] for entry in ENTRIES]
+    moved = [[k for k in range(4) if place[k] != start[k] and ENTRIES[k]["kind"] == "slider"] for place in found]
+    assert sorted(moved) == sorted(2 * ([[]] + 2 * [[0], [1], [3]]))
+
+
+def test_a_place_is_known_by_what_differs_from_the_start():
+    keys = [key_of(place, ENTRIES) for place in places(ENTRIES, False)]
+    assert len(set(keys)) == len(keys)
+    assert key_of([0, 2, 0, 1], ENTRIES) == "" and key_of([2, 2, 1, 0], ENTRIES) == "0=2 2=1 3=0"
+
+
+def test_a_setting_in_range_is_accepted():
+    check_setting(ENTRIES, [0, 1.0, "silu", 0.123456])
+
+
+@pytest.mark.parametrize(
+    "setting, message",
+    [
+        ([0, 1, "silu"], r"^setting must be of 4 values; got \[0, 1, 'silu'\]"),
+        ([1.01, 1, "silu", 0], r"^x\[1\] must be from 0 to 1; got 1\.01"),
+        ([0, -0.1, "silu", 0], r"^x\[2\] must be from 0 to 1; got -0\.1"),
+        ([0, math.nan, "silu", 0], r"^x\[2\] must be from 0 to 1; got nan"),
+        ([0, "1", "silu", 0], r"^x\[2\] must be a number; got '1'"),
+        ([0, True, "silu", 0], r"^x\[2\] must be a number; got True"),
+        ([0, None, "silu", 0], r"^x\[2\] must be a number; got None"),
+        ([0, 1, "tanh", 0], r"^phi must be one of relu, silu; got 'tanh'"),
+        ([0, 1, 1, 0], r"^phi must be one of relu, silu; got 1"),
+    ],
+)
+def test_a_setting_that_does_not_exist_is_refused(setting, message):
+    with pytest.raises(ArgumentError, match=message):
+        check_setting(ENTRIES, setting)

@@ -79,7 +79,7 @@ class Figure(anywidget.AnyWidget):
     def to_html(self) -> str:
         """The table, and the payload that the page's script turns into the figure."""
         note = f"<p>{escape(self.note())}</p>\n" if self.note() else ""
-        payload = json.dumps(self.figure, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+        payload = json.dumps(self.figure, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         table = html_table(self.figure["title"], self.rows())
         return f'<div class="ob-figure">\n{table}\n{note}<script type="application/json">{payload}</script>\n</div>'
 

@@ -1,0 +1,72 @@
+"""The library's modules stand in layers; a module imports from the layers below its own only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import oneblock
+
+LAYERS = [
+    ["errors", "notation", "precision", "words"],
+    ["masks", "trace"],
+    ["activations", "misreadings", "norms", "norms_pitfalls", "residual"],
+    ["ffn"],
+    ["widgets.numbers"],
+    ["widgets.controls", "widgets.view"],
+    ["widgets.table"],
+    ["widgets.figure"],
+    ["widgets.explorer", "widgets.stepper"],
+    ["widgets"],
+]
+LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
+ROOT = Path(oneblock.__file__).parent
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in ROOT.rglob("*.py")
+    if path != ROOT / "__init__.py"
+}
+NO_FIGURE = [name for name in FILES if not name.startswith("widgets")]
+
+
+def imports(path):
+    """The full names of the modules a file imports, wherever in the file it does so."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports relatively"
+            yield from (f"oneblock.{alias.name}" for alias in node.names) if node.module == "oneblock" else [node.module]
+
+
+def own(names):
+    return {name.removeprefix("oneblock.") for name in names if name.startswith("oneblock.")}
+
+
+def test_every_module_has_its_layer():
+    assert sorted(FILES) == sorted(LAYER_OF)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_imports_point_down(name):
+    upward = {other for other in own(imports(FILES[name])) if LAYER_OF[other] >= LAYER_OF[name]}
+    assert upward == set()
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("widgets")])
+def test_a_figure_knows_traces_and_numbers_but_nothing_of_a_block(name):
+    known = {"errors", "misreadings", "notation", "trace", "words"}
+    assert {other for other in own(imports(FILES[name])) if not other.startswith("widgets")} <= known
+
+
+@pytest.mark.parametrize("name", NO_FIGURE)
+def test_the_mathematics_needs_no_notebook(name):
+    packages = {module.split(".")[0] for module in imports(FILES[name])}
+    assert packages.isdisjoint({"anywidget", "IPython", "ipywidgets", "traitlets"})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_module_imports_at_its_head(name):
+    tree = ast.parse(FILES[name].read_text("utf-8"))
+    nested = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) and node not in tree.body]
+    assert nested == []

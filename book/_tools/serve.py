@@ -25,8 +25,8 @@ def make_server(port, folder=HTML):
 def main(port):
     try:
         server = make_server(port)
-    except OSError:
-        sys.exit(f"Port {port} is taken. Choose another: make book PORT={port + 1}")
+    except OSError as error:
+        sys.exit(f"Port {port} cannot be had ({error.strerror}). Choose another: make book PORT={port + 1}")
     print(f"The book is at http://127.0.0.1:{server.server_port}/  (Ctrl+C stops it)", flush=True)
     try:
         server.serve_forever()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from oneblock.activations import activation_named, silu
 from oneblock.errors import DtypeError, check_probability, check_size, check_tensor
@@ -166,10 +167,12 @@ def _linear(name: str, **reads: Tensor | None) -> Tensor:
     worked = f"Σ{summed}⟨{{{weight}[{out},{summed}]}}·{{{source}[{summed}]}}⟩"
     _check_dtype(weight, W, x)
     if b is None:
-        return tap(name, x @ W.mT, formula, worked, **{source: x, weight: W})
-    check_tensor(bias, b, out.upper(), **{out.upper(): W.shape[0]})
-    _check_dtype(bias, b, x)
-    return tap(name, x @ W.mT + b, f"{formula} + {{{bias}}}", f"{worked} + {{{bias}[{out}]}}", **reads)
+        del reads[bias]
+    else:
+        check_tensor(bias, b, out.upper(), **{out.upper(): W.shape[0]})
+        _check_dtype(bias, b, x)
+        formula, worked = f"{formula} + {{{bias}}}", f"{worked} + {{{bias}[{out}]}}"
+    return tap(name, linear(x, W, b), formula, worked, **reads)
 
 
 def _check_dtype(argument: str, value: Tensor, x: Tensor) -> None:

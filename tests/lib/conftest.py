@@ -24,11 +24,11 @@ def as_readers_run_it():
 
 @pytest.fixture
 def fixed():
-    """``fixed(2, 3, 5)``: a tensor of that shape, the same in every run, without pattern, roughly N(0, 1)."""
+    """``fixed(2, 3, 5)``: a tensor of that shape, the same in every run, without pattern, between −1 and 1."""
 
     def tensor(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
         generator = torch.Generator().manual_seed(seed)
-        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+        return torch.rand(shape, generator=generator, dtype=torch.float64).mul(2).sub(1).to(dtype)
 
     return tensor
 

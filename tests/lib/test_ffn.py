@@ -25,13 +25,18 @@ def module(request, fixed):
     return module
 
 
+def summed(x, W, b):
+    """``W x + b`` by another route than ``linear``: every product, then the sum."""
+    return (x[..., None, :] * W).sum(-1) + (0 if b is None else b)
+
+
 def torchs_ffn(x, W1, b1, W2, b2, activation):
-    return functional.linear(TORCH[activation](functional.linear(x, W1, b1)), W2, b2)
+    return summed(TORCH[activation](summed(x, W1, b1)), W2, b2)
 
 
 def torchs_swiglu(x, W_gate, W_up, W_down, b_gate, b_up, b_down):
-    gated = functional.silu(functional.linear(x, W_gate, b_gate)) * functional.linear(x, W_up, b_up)
-    return functional.linear(gated, W_down, b_down)
+    gated = functional.silu(summed(x, W_gate, b_gate)) * summed(x, W_up, b_up)
+    return summed(gated, W_down, b_down)
 
 
 def assert_same_value_and_gradients(ours, theirs, tensors, upstream):
@@ -54,7 +59,7 @@ def in_dtype(tensors, dtype):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("bias", ["both", "first", "second", "none"])
-def test_ffn_is_two_linear_layers_and_an_activation_of_torch(fixed, ffn_weights, dtype, shape, activation, bias):
+def test_ffn_is_two_sums_of_products_around_torchs_activation(fixed, ffn_weights, dtype, shape, activation, bias):
     W1, b1, W2, b2 = ffn_weights
     b1, b2 = (b1 if bias in ("both", "first") else None), (b2 if bias in ("both", "second") else None)
     tensors = in_dtype([fixed(*shape), W1, b1, W2, b2], dtype)
@@ -69,7 +74,7 @@ def test_ffn_is_two_linear_layers_and_an_activation_of_torch(fixed, ffn_weights,
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bias", [True, False])
-def test_swiglu_is_three_linear_layers_and_silu_of_torch(fixed, swiglu_weights, dtype, shape, bias):
+def test_swiglu_is_three_sums_of_products_around_torchs_silu(fixed, swiglu_weights, dtype, shape, bias):
     parameters = swiglu_weights if bias else swiglu_weights[:3] + [None] * 3
     tensors = in_dtype([fixed(*shape), *parameters], dtype)
     assert_same_value_and_gradients(swiglu, torchs_swiglu, tensors, fixed(*shape, seed=9, dtype=dtype))
@@ -167,14 +172,19 @@ def test_without_a_rate_training_and_inference_are_the_same(fixed):
     assert torch.equal(module.train()(x), module.eval()(x))
 
 
-def test_half_precision_and_autocast_keep_working(fixed, module):
+def test_half_precision_stays_half_and_close(fixed, module):
     x = fixed(7, 3, dtype=torch.float32)
-    due = module.float()(x)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        torch.testing.assert_close(module(x).float(), due, atol=0.05, rtol=0.05)
-    half = module.bfloat16()(x.bfloat16())
+    due, half = module.float()(x), module.bfloat16()(x.bfloat16())
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.float(), due, atol=0.05, rtol=0.05)
+
+
+def test_autocast_mixes_precisions_as_it_does_in_torch(fixed):
+    x, module = fixed(7, 3, dtype=torch.float32), FFN(3, F)
+    same = nn.Sequential(module.linear1, nn.ReLU(), module.linear2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        ours, due = module(x), same(x)
+    assert due.dtype == torch.bfloat16 and torch.equal(ours, due)
 
 
 # Sizes.

@@ -92,6 +92,12 @@ def test_a_fresh_module_has_torchs_epsilon_and_changes_nothing_by_its_parameters
     torch.testing.assert_close(ours(7)(x), theirs(7)(x), atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("ours, theirs", [(LayerNorm, nn.LayerNorm), (RMSNorm, nn.RMSNorm)])
+def test_a_module_uses_the_epsilon_it_was_given(fixed, ours, theirs):
+    x = fixed(2, 3, 7, dtype=torch.float32)
+    torch.testing.assert_close(ours(7, eps=0.5)(x), theirs(7, eps=0.5)(x), atol=1e-6, rtol=1e-6)
+
+
 def test_a_module_tells_its_settings():
     assert repr(LayerNorm(5, eps=0.1)) == "LayerNorm(D=5, eps=0.1, affine=True)"
     assert repr(RMSNorm(5, affine=False)) == "RMSNorm(D=5, eps=None, affine=False)"

@@ -19,11 +19,11 @@ STEPS = {
     "squares": ("({centred})²", "({centred[d]})²"),
     "variance": ("Σ {squares} / D", "(Σd⟨{squares[d]}⟩) / #D"),
     "std": ("√({variance} + {eps})", "√({variance} + {eps})"),
-    "normed": ("({centred}) / {std}", "({centred[d]}) / {std}"),
+    "normed": ("({centred}) / {std}", "{centred[d]} / {std}"),
     "x_squares": ("{x}²", "({x[d]})²"),
     "mean_square": ("Σ {x_squares} / D", "(Σd⟨{x_squares[d]}⟩) / #D"),
     "rms": ("√({mean_square} + {eps})", "√({mean_square} + {eps})"),
-    "rms_normed": ("{x} / {rms}", "({x[d]}) / {rms}"),
+    "rms_normed": ("{x} / {rms}", "{x[d]} / {rms}"),
 }
 
 

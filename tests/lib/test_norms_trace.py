@@ -14,14 +14,14 @@ LAYER_NORM_STEPS = {
     "squares": ("(x − μ)²", "({centred[d]})²"),
     "variance": ("Σ (x − μ)² / D", "(Σd⟨{squares[d]}⟩) / #D"),
     "std": ("√(σ² + ε)", "√({variance} + {eps})"),
-    "normed": ("(x − μ) / √(σ² + ε)", "({centred[d]}) / {std}"),
+    "normed": ("(x − μ) / √(σ² + ε)", "{centred[d]} / {std}"),
     "ln": ("γ ⊙ x̂ + β", "{gamma[d]}·{normed[d]} + {beta[d]}"),
 }
 RMS_NORM_STEPS = {
     "x_squares": ("x²", "({x[d]})²"),
     "mean_square": ("Σ x² / D", "(Σd⟨{x_squares[d]}⟩) / #D"),
     "rms": ("√(mean(x²) + ε)", "√({mean_square} + {eps})"),
-    "rms_normed": ("x / √(mean(x²) + ε)", "({x[d]}) / {rms}"),
+    "rms_normed": ("x / √(mean(x²) + ε)", "{x[d]} / {rms}"),
     "rmsnorm": ("γ ⊙ x̂", "{gamma[d]}·{rms_normed[d]}"),
 }
 

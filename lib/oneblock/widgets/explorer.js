@@ -118,7 +118,12 @@ function mountView(root, figure, model) {
   const stage = h("div", { class: "ob-stage", tabindex: 0, role: "region", "aria-label": figure.title });
   root.append(h("div", { class: "ob-bar" }, zoomButton(root, ui)), stage);
   if (frame.kind === "curves") return mountCurves(stage, frame, numbers);
-  const draw = (changed) => stage.replaceChildren(tableOf(frame.columns, frame.rows, changed));
+  const moved = h("p", { class: "ob-note" }, `• ${ui.moved}`);
+  root.append(moved);
+  const draw = (changed) => {
+    stage.replaceChildren(tableOf(frame.columns, frame.rows, changed, numbers));
+    moved.hidden = !stage.querySelector("sup");
+  };
   draw(numbers);
   return { setNumbers: draw };
 }

@@ -56,7 +56,8 @@ export function questionOf({ of, wrong }, tensors, numbers) {
   const cells = [...Array(size).keys()];
   const cell = cells.reduce((best, k) => (telling(k) > telling(best) ? k : best), 0);
   const misreadings = wrong.map(([start, says]) => ({ value: numbers[start + cell], says }));
-  return { cell, label: size > 1 ? `${symbol}[${cell + 1}]` : symbol, answer: numbers[at + cell], misreadings };
+  const name = /[ (]/.test(symbol) ? `(${symbol})` : symbol;
+  return { cell, label: size > 1 ? `${name}[${cell + 1}]` : symbol, answer: numbers[at + cell], misreadings };
 }
 
 // Whether a prediction is right, and otherwise what the misreading that leads to it says, if one does.
@@ -124,9 +125,13 @@ export function zoomButton(root, ui) {
   return button;
 }
 
-// A table of rows of templates; the first row is the head.
-export function tableOf(columns, rows, numbers) {
+// A table of rows of templates. A cell whose numbers differ from `start` carries a dot.
+export function tableOf(columns, rows, numbers, start = numbers) {
   const head = h("tr", {}, ...columns.map((text) => h("th", { scope: "col" }, text)));
-  const line = (cells) => h("tr", {}, ...cells.map((cell) => h("td", {}, fill(cell, numbers))));
+  const cell = (template) => {
+    const text = fill(template, numbers);
+    return h("td", { class: /^[[\d-]/.test(text) ? "ob-n" : "" }, text, text !== fill(template, start) ? h("sup", {}, "•") : null);
+  };
+  const line = (cells) => h("tr", {}, ...cells.map(cell));
   return h("table", { class: "ob-table" }, h("thead", {}, head), h("tbody", {}, ...rows.map(line)));
 }

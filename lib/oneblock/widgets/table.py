@@ -1,11 +1,13 @@
 """A table of numbers that stands still, and the two forms in which every figure's numbers are also given."""
 
+import re
 from collections.abc import Sequence
 from html import escape
 
 from oneblock.widgets.view import fill, table_view
 
 Rows = Sequence[Sequence[str]]
+NUMERIC = re.compile(r"[\[\d-]")
 
 
 class Table:
@@ -33,12 +35,14 @@ class Table:
 def html_table(title: str, rows: Rows) -> str:
     """A table with a caption; the first row is the head. Texts stay texts."""
 
-    def row(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    def cell(text: str) -> str:
+        kind = ' class="ob-n"' if NUMERIC.match(text) else ""  # a number is not broken at its minus
+        return f"<td{kind}>{escape(text)}</td>"
 
-    body = "\n".join(row(cells, "td") for cells in rows[1:])
-    caption, head = f"<caption>{escape(title)}</caption>", f"<thead>{row(rows[0], 'th')}</thead>"
-    return f"<table>\n{caption}\n{head}\n<tbody>\n{body}\n</tbody>\n</table>"
+    head = "".join(f"<th>{escape(text)}</th>" for text in rows[0])
+    body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows[1:])
+    caption = f"<caption>{escape(title)}</caption>"
+    return f"<table>\n{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
 def text_table(title: str, rows: Rows) -> str:

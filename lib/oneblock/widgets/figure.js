@@ -37,12 +37,13 @@ export function apply(numbers, difference) {
   return changed;
 }
 
-// A number as people type it: -1.5, −1.5, 2/3, 0,5. NaN if it is none.
+// A number as people type it: -1.5, −1.5, 2/3, 0,5. NaN if it is none, as 1/0.
 export function parseNumber(typed) {
   const text = typed.trim().replace(/−/g, "-").replace(/^(-?\d*),(\d+)$/, "$1.$2");
   const [top, bottom, ...rest] = text.split("/");
   if (rest.length || !top.trim() || (bottom !== undefined && !bottom.trim())) return NaN;
-  return bottom === undefined ? Number(top) : Number(top) / Number(bottom);
+  const value = Number(top) / Number(bottom ?? 1);
+  return Number.isFinite(value) ? value : NaN;
 }
 
 // Two decimals are enough to be right, and so is a relative error of a thousandth.
@@ -63,7 +64,8 @@ export function questionOf({ of, wrong }, tensors, numbers) {
 // Whether a prediction is right, and otherwise what the misreading that leads to it says, if one does.
 export function judge({ answer, misreadings }, guess) {
   const off = (text) => Math.abs(guess - Number(text));
-  const nearest = misreadings.filter(({ value }) => value !== answer).sort((a, b) => off(a.value) - off(b.value))[0];
+  const telling = misreadings.filter(({ value }) => value !== answer && Number.isFinite(Number(value)));
+  const nearest = telling.sort((a, b) => off(a.value) - off(b.value))[0];
   if (close(guess, Number(answer)) && !(nearest && off(nearest.value) < off(answer))) return { right: true };
   return { right: false, says: nearest && close(guess, Number(nearest.value)) ? nearest.says : "" };
 }

@@ -171,7 +171,8 @@ function sliderInput(control, onchange, live) {
 
 // The number at a place between two grid values, and the other way round. Straight lines between neighbours.
 export function between(numbers, place) {
-  const k = Math.min(Math.floor(place), numbers.length - 2);
+  if (Number.isInteger(place)) return numbers[place];
+  const k = Math.floor(place);
   return +(numbers[k] + (place - k) * (numbers[k + 1] - numbers[k])).toPrecision(6);
 }
 

@@ -14,6 +14,8 @@ import serve
 from filelock import FileLock
 from playwright.sync_api import sync_playwright
 
+from .figure_pages import open_figures, scripts  # noqa: F401 (fixtures of every test here)
+
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync"]

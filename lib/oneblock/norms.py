@@ -16,10 +16,10 @@ FEATURES = (-1,)
 STEPS = {
     "mean": ("Σ {x} / D", "(Σd⟨{x[d]}⟩) / #D"),
     "centred": ("{x} − {mean}", "{x[d]} - {mean}"),
-    "squares": ("({centred})²", "({centred[d]})²"),
+    "squares": ("{centred}²", "({centred[d]})²"),
     "variance": ("Σ {squares} / D", "(Σd⟨{squares[d]}⟩) / #D"),
     "std": ("√({variance} + {eps})", "√({variance} + {eps})"),
-    "normed": ("({centred}) / {std}", "{centred[d]} / {std}"),
+    "normed": ("{centred} / {std}", "{centred[d]} / {std}"),
     "x_squares": ("{x}²", "({x[d]})²"),
     "mean_square": ("Σ {x_squares} / D", "(Σd⟨{x_squares[d]}⟩) / #D"),
     "rms": ("√({mean_square} + {eps})", "√({mean_square} + {eps})"),

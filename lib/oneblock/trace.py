@@ -97,7 +97,7 @@ class _Recorder:
         """
         computed = {step.name for step in self.steps}
         for name, original in self._originals.items():
-            if original is value and (name in computed or local(name) == key):
+            if _same(original, value) and (name in computed or local(name) == key):
                 return name
         return self.keep(key, value)
 
@@ -107,11 +107,16 @@ class _Recorder:
             raise KeyError(f"tap name {key!r} is not in oneblock.notation.SYMBOLS; declare its symbol and axes there")
         if name in self.tensors:
             raise KeyError(f"two tensors are named {name!r} in one trace; put one of them in a scope")
-        tensor = torch.as_tensor(value).detach().clone()
+        tensor = value.detach().clone() if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
         if tensor.ndim - len(SYMBOLS[key].axes) not in (0, 1, 2):
             raise ShapeError(key, f"[..., {', '.join(SYMBOLS[key].axes)}] with at most [N, L] in front", tensor)
         self.tensors[name], self._originals[name] = tensor, value
         return name
+
+
+def _same(one: object, other: object) -> bool:
+    """One tensor is the same only as itself; numbers are the same when equal."""
+    return one is other or (not isinstance(one, Tensor) and not isinstance(other, Tensor) and one == other)
 
 
 _recorder: _Recorder | None = None

@@ -11,17 +11,17 @@ from oneblock.trace import record
 LAYER_NORM_STEPS = {
     "mean": ("Σ x / D", "(Σd⟨{x[d]}⟩) / #D"),
     "centred": ("x − μ", "{x[d]} - {mean}"),
-    "squares": ("(x − μ)²", "({centred[d]})²"),
-    "variance": ("Σ (x − μ)² / D", "(Σd⟨{squares[d]}⟩) / #D"),
+    "squares": ("d²", "({centred[d]})²"),
+    "variance": ("Σ d² / D", "(Σd⟨{squares[d]}⟩) / #D"),
     "std": ("√(σ² + ε)", "√({variance} + {eps})"),
-    "normed": ("(x − μ) / √(σ² + ε)", "{centred[d]} / {std}"),
+    "normed": ("d / s", "{centred[d]} / {std}"),
     "ln": ("γ ⊙ x̂ + β", "{gamma[d]}·{normed[d]} + {beta[d]}"),
 }
 RMS_NORM_STEPS = {
     "x_squares": ("x²", "({x[d]})²"),
     "mean_square": ("Σ x² / D", "(Σd⟨{x_squares[d]}⟩) / #D"),
-    "rms": ("√(mean(x²) + ε)", "√({mean_square} + {eps})"),
-    "rms_normed": ("x / √(mean(x²) + ε)", "{x[d]} / {rms}"),
+    "rms": ("√(m + ε)", "√({mean_square} + {eps})"),
+    "rms_normed": ("x / rms", "{x[d]} / {rms}"),
     "rmsnorm": ("γ ⊙ x̂", "{gamma[d]}·{rms_normed[d]}"),
 }
 
@@ -73,7 +73,7 @@ def test_without_gamma_the_last_step_of_rms_norm_is_still_rmsnorm(fixed):
 
 def test_the_result_is_read_on_as_ln_and_not_as_one_of_its_steps(fixed):
     trace = record(lambda x: rms_norm(layer_norm(x, eps=0.125), eps=0.125), fixed(5))
-    assert trace.step("x_squares").reads == {"x": "ln"} and trace.step("x_squares").formula == "LN(x)²"
+    assert trace.step("x_squares").reads == {"x": "ln"} and trace.step("x_squares").formula == "LN²"
 
 
 def test_over_other_axes_no_element_is_spelled_out(fixed):

@@ -126,7 +126,7 @@ def test_one_function_can_run_twice_in_two_scopes(fixed):
     assert trace.names[0] == "first.mean" and trace.names[-1] == "second.ln"
     assert trace.step("second.mean").reads == {"x": "first.ln"}
     assert trace.step("second.mean").worked == "(Σd⟨{first.ln[d]}⟩) / #D"
-    assert trace.step("second.mean").formula == "Σ LN(x) (first) / D"
+    assert trace.step("second.mean").formula == "Σ LN (first) / D"
 
 
 def test_scopes_nest_and_end(fixed):

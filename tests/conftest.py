@@ -1,4 +1,4 @@
-"""Settings of every test: one thread, and the seconds each part takes."""
+"""Settings of every test: one thread, and a summary of what was measured."""
 import os
 from collections import Counter
 
@@ -13,11 +13,13 @@ def part_of(nodeid):
 
 
 def pytest_terminal_summary(terminalreporter):
+    """The seconds of each part, and what tests gave to `record_property`."""
+    kept = [one for some in terminalreporter.stats.values() for one in some if hasattr(one, "duration")]
     seconds = Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if hasattr(report, "duration"):
-                seconds[part_of(report.nodeid)] += report.duration
-    terminalreporter.section("seconds of each part")
+    terminalreporter.section("measured")
+    for report in kept:
+        seconds[part_of(report.nodeid)] += report.duration
+        for name, value in report.user_properties if report.when == "call" else []:
+            terminalreporter.line(f"{value:>12,}  {name}")
     for part, total in sorted(seconds.items()):
-        terminalreporter.line(f"{total:7.1f}  {part}")
+        terminalreporter.line(f"{total:12.1f}  seconds for {part}")

@@ -37,9 +37,9 @@ export function renderExplorer({ model, el }) {
   const status = h("p", { class: "ob-status", role: "status" });
   const inputs = controls.map((control, k) => controlInput(control, (value) => set(k, value), live));
   const reset = h("button", { type: "button", onclick: () => choose(startOf(controls)) }, ui.reset);
-  let asked = null; // the question on its way to the kernel
+  let asked = null; // the name of the question on its way to the kernel
   let waiting = null; // the newest setting behind it; older ones are dropped
-  let timer = null;
+  let timer = null; // runs until the kernel answers, or is called silent
   let count = 0;
 
   root.append(
@@ -76,38 +76,38 @@ export function renderExplorer({ model, el }) {
     inputs.forEach((input, k) => input.show(setting[k]));
     const key = keyOf(setting, controls);
     if (key !== null && key in points) {
-      waiting = null;
-      asked = null;
+      forget();
       status.textContent = "";
       view.setNumbers(apply(figure.numbers, points[key]));
     } else ask(setting);
   }
 
   function ask(setting) {
-    if (asked) return (waiting = setting);
-    asked = { id: `${me}-${++count}`, setting };
+    if (timer) return (waiting = setting);
+    forget();
+    asked = `${me}-${++count}`;
     status.textContent = ui.computing;
-    clearTimeout(timer);
     timer = setTimeout(() => {
-      asked = null;
+      timer = null; // a late answer is still taken; the next setting is asked for anew
       status.textContent = ui.not_answering;
     }, PATIENCE);
-    model.set("ask", asked);
+    model.set("ask", { id: asked, setting });
     model.save_changes();
   }
 
-  function onAnswer() {
-    const answer = model.get("answer");
-    if (!asked || answer.id !== asked.id) return;
+  // The question is answered, or its answer is not needed any more.
+  function forget() {
     clearTimeout(timer);
-    asked = null;
-    if (answer.error) status.textContent = answer.error;
-    else {
-      status.textContent = ui.by_kernel;
-      view.setNumbers(answer.numbers);
-    }
+    asked = waiting = timer = null;
+  }
+
+  function onAnswer() {
+    const { id, error, numbers } = model.get("answer");
+    if (!asked || id !== asked) return;
     const next = waiting;
-    waiting = null;
+    forget();
+    status.textContent = error || ui.by_kernel;
+    if (!error) view.setNumbers(numbers);
     if (next) ask(next);
   }
 }

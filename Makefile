@@ -5,6 +5,7 @@
 # make clean     remove what was built (make distclean: and .venv)
 
 PORT ?= 8000
+PYTEST ?= -n 2 --dist loadfile
 SETUP = python3 book/_tools/setup.py
 VENV_PYTHON = .venv/bin/python
 

@@ -95,8 +95,8 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
     place.textContent = where;
     slider.value = read();
     slider.setAttribute("aria-valuetext", where);
-    previous.disabled = read() === 0;
-    next.disabled = read() === last;
+    previous.setAttribute("aria-disabled", read() === 0); // a button that were disabled would lose the focus, and the keys with it
+    next.setAttribute("aria-disabled", read() === last);
     const worked = question ? [] : step.worked.map((line) => h("p", {}, fill(line, numbers)));
     stage.replaceChildren(
       step.formula ? h("p", { class: "ob-formula" }, step.formula) : "",

@@ -1,0 +1,72 @@
+"""Figures of every kind for the tests, each with the function that computes what it shows."""
+
+import torch
+
+from oneblock.activations import ACTIVATIONS
+from oneblock.ffn import ffn
+from oneblock.norms import layer_norm, rms_norm
+from oneblock.residual import residual
+from oneblock.trace import record, scope
+from oneblock.widgets import Choice, Explorer, Sliders, Stepper, curves_view, span, table_view
+
+
+def numbers(value):
+    return torch.tensor(value, dtype=torch.float64)
+
+
+X, W1, W2 = numbers([1, 2]), numbers([[1, -1], [0.5, 0.5]]), numbers([[2, 0], [0, -1]])
+B = numbers([0, 0])
+FOUR = numbers([-1, 5, 5, 7])
+VALUES = span(-2, 2, 0.5)
+
+
+def by_hand(x=X, W1=W1, activation="relu"):
+    return record(lambda: residual(x, ffn(x, W1, B, W2, B.clone(), activation)))
+
+
+def two_norms():
+    """Leading axes N = 2, L = 3, a scope, a kept axis and a given scalar."""
+
+    def both(x, gamma):
+        with scope("first"):
+            normed = layer_norm(x, eps=0.5)
+        with scope("second"):
+            return layer_norm(normed, gamma, eps=0.25)
+
+    generator = torch.Generator().manual_seed(0)
+    return record(both, torch.randn(2, 3, 5, dtype=torch.float64, generator=generator), numbers([1, -1, 0.5, 2, 3]))
+
+
+def side_by_side(x, gamma, eps):
+    ln, rms = record(layer_norm, x, gamma, eps=eps), record(rms_norm, x, gamma, eps=eps)
+    return table_view(["", "LN", "RMS"], [["measured", ln["std"], rms["rms"]], ["result", ln["ln"], rms["rmsnorm"]]])
+
+
+GRID = torch.linspace(-4, 4, 41, dtype=torch.float64)
+
+
+def curves(x):
+    heights = {name: phi(numbers(x)).item() for name, phi in ACTIVATIONS.items()}
+    return curves_view(GRID, {name: phi(GRID) for name, phi in ACTIVATIONS.items()}, at=x, heights=heights)
+
+
+TRACES = {"by hand": by_hand, "four features": lambda: record(layer_norm, FOUR, eps=0.0), "two norms": two_norms}
+
+
+def stepper(name, **options):
+    return Stepper(TRACES[name](), title=name, **options)
+
+
+def steps_explorer(**options):
+    x, weights = Sliders([1, 2], VALUES), Sliders([[1, -1], [0.5, 0.5]], VALUES)
+    choice = Choice(["relu", "gelu", "silu"])
+    return Explorer(by_hand, title="steps", one_at_a_time=True, x=x, W1=weights, activation=choice, **options)
+
+
+def table_explorer():
+    sliders = {"x": Sliders([-1, 5], [-1, 0, 5]), "gamma": Sliders([1, 1], [-0.5, 1, 2]), "eps": Sliders(0, [0, 1e-5, 1 / 3])}
+    return Explorer(side_by_side, title="table", **sliders)
+
+
+def curves_explorer():
+    return Explorer(curves, title="curves", x=Sliders(1.0, span(-4, 4, 0.25)))

@@ -14,6 +14,7 @@ LAYERS = [
     ["ffn"],
     ["widgets.numbers"],
     ["widgets.controls", "widgets.view"],
+    ["widgets.charts", "widgets.steps"],
     ["widgets.table"],
     ["widgets.figure"],
     ["widgets.explorer", "widgets.stepper"],

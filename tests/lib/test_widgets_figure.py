@@ -11,7 +11,7 @@ from oneblock.errors import ArgumentError
 from oneblock.norms import layer_norm
 from oneblock.trace import record
 from oneblock.widgets import Choice, Explorer, Sliders, Stepper, Table, site_assets, table_view
-from oneblock.widgets.figure import SCRIPTS, module
+from oneblock.widgets.figure import module
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "<!--<script>", "\"'&<b>", "</table></div>"]
 

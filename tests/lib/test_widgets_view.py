@@ -10,7 +10,9 @@ from oneblock.ffn import ffn, swiglu
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
 from oneblock.trace import record, scope
-from oneblock.widgets.view import curves_view, fill, steps_view, table_view
+from oneblock.widgets.charts import curves_view, table_view
+from oneblock.widgets.steps import steps_view
+from oneblock.widgets.view import fill
 
 DIGITS = 15  # what is shown is then as exact as what was computed
 

@@ -9,7 +9,8 @@ from oneblock.norms import layer_norm
 from oneblock.trace import record
 from oneblock.widgets import Choice, Sliders
 from oneblock.widgets.controls import key_of, places
-from oneblock.widgets.view import fill, steps_view
+from oneblock.widgets.steps import steps_view
+from oneblock.widgets.view import fill
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@ import { h, tableOf } from "./figure.js";
 
 const WIDTH = 640;
 const HEIGHT = 300;
-const EDGE = { left: 44, right: 110, top: 12, bottom: 34 };
+const EDGE = { left: 52, top: 12, bottom: 34 };
+const LINE = 15; // from one name to the next
+const LETTER = 7; // the width of one, about
 const DASHES = ["", "7 4", "2 3", "9 3 2 3", "1 5", "12 4"]; // a curve is known by its dashes and its name, not by colour alone
 
 // Round values that cut an interval in about `count` parts.
@@ -33,24 +35,34 @@ function picture(frame, numbers) {
   const column = (c) => numbers.slice(c * frame.points, (c + 1) * frame.points).map(Number);
   const xs = column(0);
   const curves = frame.series.map((_, k) => column(k + 1));
-  const finite = curves.flat().filter(Number.isFinite);
-  const [low, high] = [Math.min(...finite), Math.max(...finite)];
-  const x = scale(xs[0], xs[xs.length - 1], EDGE.left, WIDTH - EDGE.right);
-  const y = scale(low, high === low ? low + 1 : high, HEIGHT - EDGE.bottom, EDGE.top);
+  const drawable = (v) => Number.isFinite(v) && (!frame.log || v > 0);
+  const height = (v) => (frame.log ? Math.log10(v) : v);
+  const heights = curves.flat().filter(drawable).map(height);
+  const [low, high] = [Math.min(...heights), Math.max(...heights)];
+  const right = WIDTH - 34 - LETTER * Math.max(...frame.series.map((name) => name.length));
+  const x = scale(xs[0], xs[xs.length - 1], EDGE.left, right);
+  const straight = scale(low, high === low ? low + 1 : high, HEIGHT - EDGE.bottom, EDGE.top);
+  const y = (v) => straight(height(v));
   const label = `${frame.series.join(", ")} / ${frame.label}`;
   return h(
     "svg",
     { class: "ob-curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
-    ...axes(xs, low, high, x, y, frame.label),
-    ...curves.map((ys, k) => curve(xs, ys, x, y, k)),
-    ...names(frame.series, curves, y),
-    ...mark(frame, numbers, x, y),
+    ...axes(xs, heightTicks(low, high, frame.log), x, y, right, frame.label),
+    ...curves.map((ys, k) => curve(xs, ys, x, y, k, drawable)),
+    ...names(frame.series, curves, y, drawable, right),
+    ...mark(frame, numbers, x, y, drawable),
   );
 }
 
 const scale = (a, b, from, to) => (v) => +(from + ((v - a) / (b - a)) * (to - from)).toFixed(2);
 
-function axes(xs, low, high, x, y, label) {
+// On a logarithmic axis the powers of ten; of many powers, some.
+export function heightTicks(low, high, log) {
+  if (!log) return ticks(low, high);
+  return ticks(low, high).filter(Number.isInteger).map((power) => +`1e${power}`);
+}
+
+function axes(xs, heights, x, y, right, label) {
   const bottom = HEIGHT - EDGE.bottom;
   const text = (attributes, value) => h("text", attributes, String(value).replace("-", "−"));
   return [
@@ -58,39 +70,37 @@ function axes(xs, low, high, x, y, label) {
       h("line", { class: "ob-rule", x1: x(t), x2: x(t), y1: EDGE.top, y2: bottom }),
       text({ x: x(t), y: bottom + 16, "text-anchor": "middle" }, t),
     ]),
-    ...ticks(low, high).flatMap((t) => [
-      h("line", { class: "ob-rule", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: y(t), y2: y(t) }),
+    ...heights.flatMap((t) => [
+      h("line", { class: "ob-rule", x1: EDGE.left, x2: right, y1: y(t), y2: y(t) }),
       text({ x: EDGE.left - 6, y: y(t) + 4, "text-anchor": "end" }, t),
     ]),
-    h("text", { x: (EDGE.left + WIDTH - EDGE.right) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, label),
+    h("text", { x: (EDGE.left + right) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, label),
   ];
 }
 
-function curve(xs, ys, x, y, k) {
-  const points = xs.map((v, i) => (Number.isFinite(ys[i]) ? `${x(v)} ${y(ys[i])}` : null)).filter(Boolean);
+function curve(xs, ys, x, y, k, drawable) {
+  const points = xs.map((v, i) => (drawable(ys[i]) ? `${x(v)} ${y(ys[i])}` : null)).filter(Boolean);
   return h("path", { class: `ob-curve ob-c${k}`, d: `M${points.join("L")}`, "stroke-dasharray": DASHES[k] });
 }
 
-// Each name at its curve's end, moved down where two would overlap.
-function names(series, curves, y) {
-  const ends = series.map((name, k) => ({ name, k, y: y(curves[k].findLast(Number.isFinite)) }));
+// Each name at its curve's end, moved where two would overlap: down, and up again at the bottom.
+function names(series, curves, y, drawable, right) {
+  const ends = series.map((name, k) => ({ name, k, y: y(curves[k].findLast(drawable)) + 4 }));
   ends.sort((a, b) => a.y - b.y);
-  let free = EDGE.top + 4;
-  return ends.map((end) => {
-    free = Math.max(free, end.y + 4);
-    const text = h("text", { class: `ob-name ob-c${end.k}`, x: WIDTH - EDGE.right + 30, y: free }, end.name);
-    const sample = h("path", { class: `ob-curve ob-c${end.k}`, d: `M${WIDTH - EDGE.right + 4} ${free - 4}h22`, "stroke-dasharray": DASHES[end.k] });
-    free += 15;
-    return h("g", {}, sample, text);
+  ends.forEach((end, i) => (end.y = Math.max(end.y, i ? ends[i - 1].y + LINE : EDGE.top + 4)));
+  ends.reduceRight((limit, end) => (end.y = Math.min(end.y, limit)) - LINE, HEIGHT - EDGE.bottom + 4);
+  return ends.map(({ name, k, y: at }) => {
+    const sample = h("path", { class: `ob-curve ob-c${k}`, d: `M${right + 4} ${at - 4}h22`, "stroke-dasharray": DASHES[k] });
+    return h("g", {}, sample, h("text", { class: `ob-name ob-c${k}`, x: right + 30, y: at }, name));
   });
 }
 
-function mark(frame, numbers, x, y) {
+function mark(frame, numbers, x, y, drawable) {
   if (frame.mark === undefined) return [];
   const at = x(Number(numbers[frame.mark]));
   const heights = frame.series.map((_, k) => Number(numbers[frame.mark + 1 + k]));
   return [
     h("line", { class: "ob-mark", x1: at, x2: at, y1: EDGE.top, y2: HEIGHT - EDGE.bottom }),
-    ...heights.filter(Number.isFinite).map((v, k) => h("circle", { class: `ob-dot ob-c${k}`, cx: at, cy: y(v), r: 4 })),
+    ...heights.map((v, k) => (drawable(v) ? h("circle", { class: `ob-dot ob-c${k}`, cx: at, cy: y(v), r: 4 }) : null)),
   ];
 }

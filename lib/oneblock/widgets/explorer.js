@@ -1,6 +1,7 @@
 import { apply, h, tableOf, zoomButton } from "./figure.js";
 import { figureRoot, mountSteps, renderStepper, stepState } from "./stepper.js";
 import { mountCurves } from "./curves.js";
+import { mountHeat } from "./heat.js";
 
 const PATIENCE = 10000; // milliseconds until a silent kernel is called silent
 
@@ -118,6 +119,7 @@ function mountView(root, figure, model) {
   const stage = h("div", { class: "ob-stage", tabindex: 0, role: "region", "aria-label": figure.title });
   root.append(h("div", { class: "ob-bar" }, zoomButton(root, ui)), stage);
   if (frame.kind === "curves") return mountCurves(stage, frame, numbers);
+  if (frame.kind === "heat") return mountHeat(stage, frame, numbers);
   const moved = h("p", { class: "ob-note" }, `• ${ui.moved}`);
   root.append(moved);
   const draw = (changed) => {

@@ -6,7 +6,8 @@ from oneblock.errors import ArgumentError
 from oneblock.trace import Trace
 from oneblock.widgets.controls import Choice, Sliders, check_setting, count_places, key_of, places
 from oneblock.widgets.figure import Figure
-from oneblock.widgets.view import View, steps_view
+from oneblock.widgets.steps import steps_view
+from oneblock.widgets.view import View
 
 PAYLOAD_LIMIT = 100_000
 """Bytes of JSON one figure may add to a page."""

@@ -12,7 +12,7 @@ from oneblock.widgets.table import html_table, text_table
 from oneblock.widgets.view import View, fill
 from oneblock.words import words
 
-SCRIPTS = ("figure.js", "stepper.js", "curves.js", "explorer.js")
+SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "explorer.js")
 IMPORT = re.compile(r"^import .*? from \"\./.*?\";\n", re.MULTILINE | re.DOTALL)
 
 

@@ -3,7 +3,7 @@
 from oneblock.errors import ArgumentError
 from oneblock.trace import Trace
 from oneblock.widgets.figure import Figure
-from oneblock.widgets.view import steps_view
+from oneblock.widgets.steps import steps_view
 
 
 class Stepper(Figure):

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from oneblock.widgets.view import fill, table_view
+from oneblock.widgets.charts import table_view
+from oneblock.widgets.view import fill
 
 Rows = Sequence[Sequence[str]]
 NUMERIC = re.compile(r"[\[\d-]")
@@ -15,7 +16,7 @@ class Table:
 
     Args:
         columns: the head.
-        rows: cells as :func:`oneblock.widgets.view.table_view` takes them.
+        rows: cells as :func:`oneblock.widgets.charts.table_view` takes them.
         title: what the table shows.
         digits: significant digits of every number.
     """

@@ -1,0 +1,146 @@
+"""A trace as a view: step by step, spelt out in numbers, with a question before each step."""
+
+import re
+
+from oneblock.misreadings import misread
+from oneblock.trace import Step, Trace, local, symbol_of
+from oneblock.widgets.numbers import nested
+from oneblock.widgets.view import REFERENCE, Numbers, View
+from oneblock.words import words
+
+
+def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
+    """A trace, step by step, with the questions a reader may be asked before each step."""
+    text, numbers = words(language), Numbers(digits)
+    tensors = {name: _tensor_entry(trace, name, numbers) for name in trace.tensors}
+    makes = set(trace.names)
+    given = [name for name in trace.tensors if name not in makes]
+    steps = [_given_entry(given, text["ui"])]
+    steps += [_step_entry(trace, step, tensors, text["steps"]) for step in trace.steps]
+    questions = [_question(trace, step, tensors, numbers, text["misreadings"]) for step in trace.steps]
+    frame = {
+        "kind": "steps",
+        "tensors": tensors,
+        "steps": steps,
+        "questions": {str(k): q for k, q in enumerate(questions, start=1) if q},
+    }
+    return View(frame, numbers.texts, _steps_table(frame, text["ui"]))
+
+
+def _tensor_entry(trace: Trace, name: str, numbers: Numbers) -> dict:
+    tensor = trace[name]
+    return {
+        "symbol": symbol_of(name),
+        "axes": list(trace.axes(name)),
+        "shape": list(tensor.shape),
+        "at": numbers.add(tensor),
+    }
+
+
+def _given_entry(given: list[str], ui: dict) -> dict:
+    return {"title": ui["given"], "formula": "", "worked": [], "sentence": ui["given_sentence"], "shows": given}
+
+
+def _step_entry(trace: Trace, step: Step, tensors: dict, texts: dict) -> dict:
+    text = texts.get(step.name) or texts[local(step.name)]
+    own = tensors[step.name]
+    alike = (n for n in step.reads.values() if (tensors[n]["axes"], tensors[n]["shape"]) == (own["axes"], own["shape"]))
+    entry = {
+        "title": text["title"],
+        "formula": step.formula if step.formula == own["symbol"] else f"{own['symbol']} = {step.formula}",
+        "worked": _worked(step, tensors),
+        "sentence": _sentence(text["sentence"], step, tensors),
+        "shows": list(dict.fromkeys(step.reads.values())),
+        "makes": step.name,
+    }
+    before = next(alike, None)
+    return {**entry, "before": before} if before else entry
+
+
+def _list(tensor: dict) -> str:
+    size = 1
+    for n in tensor["shape"]:
+        size *= n
+    shape = tensor["shape"] if tensor["axes"] != ["1"] else []
+    return nested([f"{{{tensor['at'] + k}}}" for k in range(size)], tuple(shape))
+
+
+def _sentence(template: str, step: Step, tensors: dict) -> str:
+    sizes = _sizes(tensors)
+
+    def value(match: re.Match) -> str:
+        key = match[1]
+        if key.startswith("#"):
+            return str(sizes[key[1:]])
+        return _list(tensors[step.reads.get(key, step.name)])
+
+    return re.sub(r"\{([#\w]+)\}", value, template)
+
+
+def _sizes(tensors: dict) -> dict[str, int]:
+    return {axis: n for tensor in tensors.values() for axis, n in zip(tensor["axes"], tensor["shape"], strict=True)}
+
+
+def _worked(step: Step, tensors: dict) -> list[str]:
+    """A line for each element of the result, where the tensors have no leading axes."""
+    own = tensors[step.name]
+    if not step.worked or len(own["axes"]) != 1:
+        return []
+    sizes, axis, simple = _sizes(tensors), own["axes"][0], own["symbol"].isalpha()
+    lines = []
+    for k in range(own["shape"][0]):
+        right = _expand(step.worked, {axis.lower(): k}, sizes, tensors)
+        if REFERENCE.fullmatch(right):  # a copy needs no working out
+            return []
+        left = f"{own['symbol']}{_subscript(k + 1) if axis != '1' else ''} = " if simple else ""
+        lines.append(f"{left}{right} = {{{own['at'] + k}}}")
+    return lines
+
+
+def _subscript(n: int) -> str:
+    return str(n).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def _expand(worked: str, index: dict[str, int], sizes: dict, tensors: dict) -> str:
+    """Spells a worked formula out: sums become their terms, references the places of their numbers."""
+
+    def terms(match: re.Match) -> str:
+        letter, body = match[1], match[2]
+        each = [_expand(body, {**index, letter: k}, sizes, tensors) for k in range(sizes[letter.upper()])]
+        return " + ".join(each)
+
+    def place(match: re.Match) -> str:
+        tensor, at = tensors[match[1]], 0
+        for n, letter in zip(tensor["shape"], (match[2] or "").split(",") if match[2] else (), strict=False):
+            at = at * n + index[letter.strip()]
+        return f"{{{tensor['at'] + at}}}"
+
+    worked = re.sub(r"Σ([a-z])⟨(.*?)⟩", terms, worked)
+    worked = re.sub(r"#([A-Z])", lambda match: str(sizes[match[1]]), worked)
+    worked = re.sub(r"\{([A-Za-z][\w.]*)(?:\[([^\]]*)\])?\}", place, worked)
+    return worked.replace(" - ", " − ")
+
+
+def _question(trace: Trace, step: Step, tensors: dict, numbers: Numbers, texts: dict) -> dict | None:
+    """What a misreading of this step gives, element by element; the figure asks for a telling one."""
+    wrong = misread(trace, step)
+    if not wrong or trace[step.name].ndim > 1:
+        return None
+    return {"of": step.name, "wrong": [[numbers.add(value), texts[mistake]] for mistake, value in wrong.items()]}
+
+
+def _steps_table(frame: dict, ui: dict) -> list[list[str]]:
+    tensors = frame["tensors"]
+
+    def row(head: str, name: str, formula: str, worked: str, sentence: str) -> list[str]:
+        tensor = tensors[name]
+        axes = [axis for axis in tensor["axes"] if axis != "1"]
+        label = f"{tensor['symbol']} [{', '.join(axes)}]" if axes else tensor["symbol"]
+        return [head, label, formula, _list(tensor), worked, sentence]
+
+    head = [ui["step"], ui["tensor"], ui["formula"], ui["numbers"], ui["worked"], ui["in_words"]]
+    rows = [row(ui["given_row"], name, "", "", "") for name in frame["steps"][0]["shows"]]
+    for k, step in enumerate(frame["steps"][1:], start=1):
+        worked = "; ".join(step["worked"])
+        rows.append(row(f"{k} {step['title']}", step["makes"], step["formula"], worked, step["sentence"]))
+    return [head, *rows]

@@ -55,6 +55,12 @@ def opener(browser):
     assert problems == []
 
 
+def freeze(page):
+    """From here on time passes only in ``page.clock.run_for``."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1)
+
+
 @pytest.fixture
 def open_figures(browser):
     """Opens figures as a page of the site shows them.

@@ -7,6 +7,8 @@ import pytest
 
 from oneblock.widgets import Explorer, Sliders, table_view
 
+from .figure_pages import freeze
+
 MODEL = """(figure) => {
     const listeners = {};
     const state = { figure, step: 0, setting: [0, 0], answer: {}, ask: {}, live: true };
@@ -57,7 +59,7 @@ class Asking:
 @pytest.fixture
 def asking(scripts):
     explorer = Explorer(lambda x, y: table_view(["x", "y"], [[x, y]]), title="t", x=Sliders(0, [-1, 0, 2]), y=Sliders(0, [0, 1]))
-    scripts.clock.install()
+    freeze(scripts)
     scripts.evaluate("document.querySelector('main').replaceChildren()")
     scripts.evaluate(MODEL, json.loads(json.dumps(explorer.figure)))
     yield Asking(scripts)

@@ -6,6 +6,7 @@ import pytest
 
 from oneblock.widgets import Stepper
 
+from .figure_pages import freeze, opener
 from .figure_samples import TRACES, steps_explorer, stepper
 from .figures import READ, Shown, compare_with_table, compare_with_trace
 
@@ -13,12 +14,20 @@ BEAT = 1800
 MINUTE = 60_000
 
 
+@pytest.fixture(scope="module")
+def page_of_four(browser):
+    opened = opener(browser)
+    page = next(opened)(stepper("four features"))
+    freeze(page)
+    yield page
+    next(opened, None)
+
+
 @pytest.fixture
-def four(open_figures):
-    """LayerNorm of four features: eight places; time passes only when the test says so."""
-    page = open_figures(stepper("four features"))
-    page.clock.install()
-    return Shown(page, "four features")
+def four(page_of_four):
+    """LayerNorm of four features: eight places."""
+    page_of_four.reload()
+    return Shown(page_of_four, "four features")
 
 
 def place(figure):
@@ -28,8 +37,6 @@ def place(figure):
 @pytest.fixture(scope="module")
 def walked(browser):
     """What each sample showed, step by step, and its table."""
-    from .figure_pages import opener
-
     opened = opener(browser)
     page = next(opened)(*map(stepper, TRACES), steps_explorer())
     seen = {name: (Shown(page, name).walk(), Shown(page, name).table()) for name in [*TRACES, "steps"]}

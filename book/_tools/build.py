@@ -23,5 +23,12 @@ def build(root=ROOT):
     return done.stdout + done.stderr
 
 
+def main():
+    problem = build()
+    if problem is None:
+        print("Built", ROOT / "_build" / "html")
+    return problem
+
+
 if __name__ == "__main__":
-    sys.exit(build())
+    sys.exit(main())

@@ -66,10 +66,18 @@ def test_our_script_is_small(site, record_property):
 
 
 @each_chapter
-def test_a_chapter_opened_from_disk_shows_its_text_and_tables(open_page, site, path):
+def test_a_chapter_opened_from_disk_shows_its_text_and_its_figures(open_page, site, path):
     page = open_page((site / path).as_uri())
-    assert page.locator("h1").first.inner_text().strip()
-    assert page.locator("article p:visible").count() > 0
+    assert page.locator("article h1").is_visible()
+    assert page.locator(".ob-figure .ob").count() == page.locator(".ob-figure:has(script)").count() > 0
+
+
+@each_chapter
+def test_a_chapter_without_scripts_shows_the_numbers_of_each_figure(open_page, site, path):
+    page = open_page((site / path).as_uri(), java_script_enabled=False)
+    figures = page.locator(".ob-figure:has(script):not(details *)")
+    assert figures.count() > 0
+    assert all(figure.locator("table").is_visible() for figure in figures.all())
 
 
 def test_every_button_is_seen_and_named(open_page):

@@ -7,7 +7,7 @@ from oneblock.ffn import ffn
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
 from oneblock.trace import record, scope
-from oneblock.widgets import Choice, Explorer, Sliders, Stepper, curves_view, span, table_view
+from oneblock.widgets import Choice, Explorer, Sliders, Stepper, curves_view, heat_view, span, table_view
 
 
 def numbers(value):
@@ -53,6 +53,19 @@ def curves(x):
 TRACES = {"by hand": by_hand, "four features": lambda: record(layer_norm, FOUR, eps=0.0), "two norms": two_norms}
 
 
+def shares(scale):
+    """A matrix and its negative, each number times ``scale``; one is 0 and one is no number."""
+    A = numbers([[1, -2, 0], [0.5, float("nan"), 4]]) * scale
+    return heat_view({"A": A, "−A": -A}, rows=["r1", "r2"], columns=["c1", "c2", "c3"], corner="row")
+
+
+def falls(power):
+    powers = torch.arange(-6.0, 1.0, dtype=torch.float64)
+    heights = {"10^p": 10.0**power, "nothing": 0.0}
+    series = {"10^p": 10**powers, "nothing": 0 * powers + numbers([0, 0, 1, 1, 1, 0, 0])}
+    return curves_view(powers, series, label="p", at=power, heights=heights, log=True)
+
+
 def stepper(name, **options):
     return Stepper(TRACES[name](), title=name, **options)
 
@@ -70,3 +83,17 @@ def table_explorer():
 
 def curves_explorer():
     return Explorer(curves, title="curves", x=Sliders(1.0, span(-4, 4, 0.25)))
+
+
+def heat_explorer():
+    return Explorer(shares, title="heat", scale=Sliders(1, [-1, 1, 1000]))
+
+
+def log_explorer():
+    return Explorer(falls, title="log", power=Sliders(-3.0, span(-6, 0, 0.5)))
+
+
+def one_of_each():
+    """A page with every kind of figure."""
+    steppers = [stepper("by hand"), stepper("four features", predict=True), stepper("two norms")]
+    return [*steppers, steps_explorer(), table_explorer(), curves_explorer(), heat_explorer(), log_explorer()]

@@ -54,6 +54,8 @@ SHAPE = """
   background: currentColor; mask: var(--icon) center / contain no-repeat;
 }
 :is(.fa-solid, .fas, .fab)::before { content: none; }
+.article-header-buttons { display: flex; align-items: center; }
+.article-header-buttons .btn__icon-container { display: flex; }
 .admonition { --icon: var(--icon-note); }
 .admonition > .admonition-title::after { content: "" !important; font: inherit !important; top: .6em !important; }
 .admonition.solution > .admonition-title::after { display: none; }

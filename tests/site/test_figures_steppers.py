@@ -92,7 +92,7 @@ def test_arrows_step_and_home_and_end_jump(four):
 
 @pytest.mark.parametrize("within", ["Next", "Play", "slider", "stage"])
 def test_the_same_keys_work_wherever_the_focus_is_in_the_figure(four, within):
-    focus = {"slider": four.slider("Step"), "stage": four.root.get_by_role("region")}.get(within) or four.button(within)
+    focus = {"slider": four.slider("Step"), "stage": four.root.locator(".ob-stage")}.get(within) or four.button(within)
     focus.focus()
     reached = []
     for key in ["ArrowRight", "ArrowRight", "ArrowLeft", "End", "Home"]:

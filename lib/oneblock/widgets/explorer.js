@@ -116,7 +116,7 @@ export function renderExplorer({ model, el }) {
 function mountView(root, figure, model) {
   const { frame, numbers, ui, predict } = figure;
   if (frame.kind === "steps") return mountSteps(root, frame, numbers, ui, { ...stepState(model), predict });
-  const stage = h("div", { class: "ob-stage", tabindex: 0, role: "region", "aria-label": figure.title });
+  const stage = h("div", { class: "ob-stage", tabindex: 0, role: "group", "aria-label": figure.title });
   root.append(h("div", { class: "ob-bar" }, zoomButton(root, ui)), stage);
   if (frame.kind === "curves") return mountCurves(stage, frame, numbers);
   if (frame.kind === "heat") return mountHeat(stage, frame, numbers);

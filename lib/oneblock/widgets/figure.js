@@ -85,13 +85,13 @@ export function tensorGrid(tensor, numbers, { before = null, hidden = false, isN
     const table = h("table", { "aria-label": matrices > 1 ? `${label} ${axes[0]}=${m}` : label });
     if (matrices > 1) table.append(h("caption", {}, `${axes[0]} = ${m}`));
     const across = axes[axes.length - 1];
+    const down = shape.length > 1 ? axes[axes.length - 2] : null;
     if (across && across !== "1") {
-      const corner = shape.length > 1 ? `${axes[axes.length - 2]} ↓` : "";
-      table.append(h("thead", {}, h("tr", {}, h("th", {}, corner), h("th", { colspan: columns }, `${across} →`))));
+      table.append(h("thead", {}, h("tr", {}, down && h("th", {}, `${down} ↓`), h("th", { colspan: columns }, `${across} →`))));
     }
     const body = h("tbody");
     for (let r = 0; r < rows; r++) {
-      const row = h("tr", {}, across && across !== "1" ? h("th", {}, shape.length > 1 ? String(r + 1) : "") : null);
+      const row = h("tr", {}, down && across !== "1" ? h("th", {}, String(r + 1)) : null);
       for (let c = 0; c < columns; c++) row.append(cell((m * rows + r) * columns + c));
       body.append(row);
     }
@@ -127,9 +127,12 @@ export function zoomButton(root, ui) {
   return button;
 }
 
+// The head of a column; one without a name is none.
+export const headCell = (text) => (text ? h("th", { scope: "col" }, text) : h("td"));
+
 // A table of rows of templates. A cell whose numbers differ from `start` carries a dot.
 export function tableOf(columns, rows, numbers, start = numbers) {
-  const head = h("tr", {}, ...columns.map((text) => h("th", { scope: "col" }, text)));
+  const head = h("tr", {}, ...columns.map(headCell));
   const cell = (template) => {
     const text = fill(template, numbers);
     return h("td", { class: /^[[\d-]/.test(text) ? "ob-n" : "" }, text, text !== fill(template, start) ? h("sup", {}, "•") : null);

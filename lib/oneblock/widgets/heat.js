@@ -1,4 +1,4 @@
-import { h } from "./figure.js";
+import { h, headCell } from "./figure.js";
 
 // Matrices on one scale: the larger a number, the stronger its ground; a negative one has another colour.
 // Zero has none, and every number stands in its cell, so that colour is never needed.
@@ -14,7 +14,7 @@ export function mountHeat(stage, frame, numbers) {
 
 function heatMap({ names, rows, columns, corner }, k, numbers, largest) {
   const at = (r, c) => (k * rows.length + r) * columns.length + c;
-  const head = h("tr", {}, h("th", {}, corner), ...columns.map((name) => h("th", { scope: "col" }, name)));
+  const head = h("tr", {}, ...[corner, ...columns].map(headCell));
   const line = (name, r) => h("tr", {}, h("th", { scope: "row" }, name), ...columns.map((_, c) => cell(at(r, c))));
   return h(
     "figure",

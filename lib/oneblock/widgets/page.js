@@ -18,6 +18,7 @@ function standIn(figure) {
 function mountAll() {
   for (const place of document.querySelectorAll(".ob-figure")) {
     const payload = place.querySelector("script[type='application/json']");
+    if (!payload) reachable(place);
     if (!payload || place.querySelector(".ob")) continue;
     const figure = JSON.parse(payload.textContent);
     const view = h("div");
@@ -26,6 +27,11 @@ function mountAll() {
     numbers.append(...[...place.children].filter((child) => child !== payload));
     place.append(view, numbers);
   }
+}
+
+// A table too wide for the page scrolls in its place; then keys can reach it.
+function reachable(place) {
+  new ResizeObserver(() => (place.tabIndex = place.scrollWidth > place.clientWidth ? 0 : -1)).observe(place);
 }
 
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);

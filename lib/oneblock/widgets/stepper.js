@@ -16,7 +16,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
   const next = button(ui.next, () => go(read() + 1));
   const slider = h("input", { type: "range", min: 0, max: last, "aria-label": ui.step, oninput: () => go(+slider.value) });
   const place = h("output", { class: "ob-place" });
-  const stage = h("div", { class: "ob-stage", tabindex: 0, role: "region", "aria-label": ui.stage });
+  const stage = h("div", { class: "ob-stage", tabindex: 0, role: "group", "aria-label": ui.stage });
   const moved = h("p", { class: "ob-note" }, `• ${ui.moved}`);
   const says = h("p", { class: "ob-says" });
   const spoken = h("div", { class: "ob-spoken", "aria-live": "polite" });

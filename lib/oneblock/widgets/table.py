@@ -40,7 +40,7 @@ def html_table(title: str, rows: Rows) -> str:
         kind = ' class="ob-n"' if NUMERIC.match(text) else ""  # a number is not broken at its minus
         return f"<td{kind}>{escape(text)}</td>"
 
-    head = "".join(f"<th>{escape(text)}</th>" for text in rows[0])
+    head = "".join(f"<th>{escape(text)}</th>" if text else "<td></td>" for text in rows[0])  # no head is empty
     body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows[1:])
     caption = f"<caption>{escape(title)}</caption>"
     return f"<table>\n{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"

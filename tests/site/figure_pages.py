@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from oneblock.widgets import site_assets
+from oneblock.widgets import Table, site_assets
 
 ORIGIN = "http://figures.test"
 PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8"><title>Figures</title>
@@ -27,7 +27,7 @@ def opener(browser):
     contexts, problems = [], []
 
     def open_(*figures, dark=False, width=1280, height=900, **options):
-        body = "\n".join(figure.to_html() for figure in figures)
+        body = "\n".join(one._repr_html_() if isinstance(one, Table) else one.to_html() for one in figures)
         served = {"/": PAGE.format(theme="dark" if dark else "light", body=body), "/favicon.ico": ""}
         served |= {f"/{name}": text for name, text in site_assets().items()} | SOURCES
 

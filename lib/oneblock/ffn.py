@@ -133,16 +133,6 @@ class SwiGLU(nn.Module):
         return swiglu(x, gate.weight, up.weight, down.weight, gate.bias, up.bias, down.bias)
 
 
-def ffn_parameters(D: int, F: int, bias: bool = True) -> int:
-    """How many numbers an :class:`FFN` learns: ``2DF``, and ``F + D`` more with biases."""
-    return 2 * D * F + bias * (F + D)
-
-
-def swiglu_parameters(D: int, F: int, bias: bool = False) -> int:
-    """How many numbers a :class:`SwiGLU` learns: ``3DF``, and ``2F + D`` more with biases."""
-    return 3 * D * F + bias * (2 * F + D)
-
-
 def matched_width(F: int) -> int:
     """The width at which a gated network learns about as many numbers as a plain one of width ``F``: ``2F/3``.
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from beartype import BeartypeConf, beartype
 from jaxtyping import config, install_import_hook
+from torch import nn
 
 # A whole number is a fine float: eps=0.
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
@@ -44,6 +45,30 @@ def swiglu_weights(fixed):
     """``W_gate W_up W_down b_gate b_up b_down`` of a gated network 3 → 5 → 3."""
     shapes = [(5, 3), (5, 3), (3, 5), (5,), (5,), (3,)]
     return [fixed(*shape, seed=seed) / 2 for seed, shape in enumerate(shapes, start=1)]
+
+
+class _Mixture(nn.Module):
+    """Sends each row to the ``active`` experts with the highest scores, and weighs what they give."""
+
+    def __init__(self, D: int, experts: list[nn.Module], active: int) -> None:
+        super().__init__()
+        self.router = nn.Linear(D, len(experts), bias=False)
+        self.experts, self.active = nn.ModuleList(experts), active
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.flatten(0, -2)
+        weights, chosen = self.router(rows).softmax(-1).topk(self.active)
+        result = torch.zeros_like(rows)
+        for k, expert in enumerate(self.experts):
+            at, rank = (chosen == k).nonzero(as_tuple=True)
+            result = result.index_add(0, at, weights[at, rank, None] * expert(rows[at]))
+        return result.view_as(x)
+
+
+@pytest.fixture
+def mixture():
+    """``mixture(D, experts, active)``: a mixture of experts as small as one can be."""
+    return _Mixture
 
 
 @pytest.fixture

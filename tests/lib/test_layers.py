@@ -8,8 +8,8 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["errors", "notation", "precision", "words"],
-    ["masks", "trace"],
+    ["costs", "errors", "notation", "precision", "words"],
+    ["masks", "memory", "trace"],
     ["activations", "misreadings", "norms", "norms_pitfalls", "residual"],
     ["ffn"],
     ["widgets.numbers"],

@@ -10,8 +10,8 @@ import oneblock
 LAYERS = [
     ["costs", "errors", "notation", "precision", "words"],
     ["masks", "memory", "trace"],
-    ["activations", "misreadings", "norms", "norms_pitfalls", "residual"],
-    ["ffn"],
+    ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes"],
+    ["ffn", "jacobians"],
     ["widgets.numbers"],
     ["widgets.controls", "widgets.view"],
     ["widgets.charts", "widgets.steps"],

@@ -131,16 +131,16 @@ class LayerNorm(nn.Module):
     """:func:`layer_norm` over the last axis, with γ and β learned.
 
     γ is ``weight`` and starts at 1, β is ``bias`` and starts at 0: the names of ``torch.nn.LayerNorm``, so
-    that the two exchange state dicts. ``affine=False`` leaves both out.
+    that the two exchange state dicts. ``affine=False`` leaves both out, ``bias=False`` β alone.
     """
 
-    def __init__(self, D: int, eps: float = 1e-5, affine: bool = True) -> None:
+    def __init__(self, D: int, eps: float = 1e-5, affine: bool = True, bias: bool = True) -> None:
         super().__init__()
         check_size("D", D)
         check_eps(eps)
         self.D, self.eps = D, eps
         self.weight = nn.Parameter(torch.ones(D)) if affine else None
-        self.bias = nn.Parameter(torch.zeros(D)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(D)) if affine and bias else None
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         check_tensor("x", x, "... D", "the last axis holds the features", D=self.D)

@@ -1,8 +1,8 @@
 """One key of letters: what every named tensor is called and which axes it has.
 
-Axes, everywhere in the book: ``N`` batch, ``L`` sequence length, ``D`` model width, ``F`` FFN width.
-``1`` is an axis that a reduction kept. A tensor may have leading axes beside those listed here:
-``N L`` in front when it has two more, ``L`` when it has one.
+Axes, everywhere in the book: ``N`` batch, ``L`` sequence length, ``D`` model width, ``F`` FFN width,
+``H`` heads, ``E = D/H`` the width of one. ``1`` is an axis that a reduction kept. ``J`` is the axis of the
+positions that are read, where ``L`` is that of those that read: as long as ``L``, and written so.
 """
 
 from typing import NamedTuple
@@ -13,6 +13,11 @@ class Symbol(NamedTuple):
 
     text: str
     axes: tuple[str, ...]
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The axes that may stand in front: both, or the last one, or neither."""
+        return ("N",) if {"L", "J"} & set(self.axes) else ("N", "L")
 
 
 def _symbols(**entries: tuple[str, str]) -> dict[str, Symbol]:
@@ -59,4 +64,28 @@ SYMBOLS = _symbols(
     rms=("rms", "1"),
     rms_normed=("x̂", "D"),
     rmsnorm=("RMSNorm", "D"),
+    # attention
+    W_Q=("W_Q", "H E D"),
+    W_K=("W_K", "H E D"),
+    W_V=("W_V", "H E D"),
+    W_O=("W_O", "D D"),
+    b_Q=("b_Q", "H E"),
+    b_K=("b_K", "H E"),
+    b_V=("b_V", "H E"),
+    b_O=("b_O", "D"),
+    q=("q", "H L E"),
+    k=("k", "H J E"),
+    v=("v", "H J E"),
+    valid_tokens=("valid", "J"),
+    may_read=("may read", "L J"),
+    scores=("scores", "H L J"),
+    masked_scores=("masked", "H L J"),
+    weights=("α", "H L J"),
+    weights_dropped=("Dropout(α)", "H L J"),
+    mixed=("mix", "H L E"),
+    joined=("joined", "D"),
+    attended=("attended", "D"),
+    # what dropout leaves of a branch's output
+    attended_dropped=("Dropout(attended)", "D"),
+    z_dropped=("Dropout(z)", "D"),
 )

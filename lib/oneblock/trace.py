@@ -24,7 +24,7 @@ class Step:
     ``reads`` maps the name the formula uses to the name the tensor has in the trace.
     ``formula`` is plain text: ``W₁x + b₁``. ``worked`` spells one element out. Its index letters are the
     lower-case axis letters, ``Σd⟨…⟩`` sums over one, ``#D`` is an axis' size:
-    ``Σd⟨{W1[f,d]}·{x[d]}⟩ + {b1[f]}``.
+    ``Σd⟨{W1[f,d]}·{x[d]}⟩ + {b1[f]}``. Letters of axes of which one place was picked are passed over.
     """
 
     name: str
@@ -38,11 +38,13 @@ class Trace:
     """The steps of one run, in order, and every tensor by its name.
 
     ``trace["h"]`` is the tensor, ``trace.axes("h")`` its axis letters, ``trace.names`` the order.
+    ``picked`` are the letters of the axes of which :meth:`pick` kept one place.
     """
 
     steps: tuple[Step, ...]
     tensors: dict[str, Tensor]
     result: object = None
+    picked: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,17 +61,29 @@ class Trace:
 
     def axes(self, name: str) -> tuple[str, ...]:
         """The axis letters of a tensor, its leading ``N`` and ``L`` included."""
-        own = SYMBOLS[local(name)].axes
-        extra = self[name].ndim - len(own)
-        return ("N", "L")[2 - extra :] + own if extra else own
+        return tuple("L" if letter == "j" else letter.upper() for letter in self.letters(name))
+
+    def letters(self, name: str) -> tuple[str, ...]:
+        """The letter that a formula uses along each axis: ``("n", "l", "d")``; ``j`` where a position is read."""
+        symbol = SYMBOLS[local(name)]
+        letters = [axis.lower() for axis in (*symbol.leading, *symbol.axes) if axis.lower() not in self.picked]
+        return tuple(letters[len(letters) - self[name].ndim :])
 
     def at(self, *index: int) -> "Trace":
-        """The same steps for one position: ``index`` picks from the leading axes, such as ``[n, l]``."""
-        picked = {
-            name: value[index] if self.axes(name)[: len(index)] == ("N", "L")[2 - len(index) :] else value
-            for name, value in self.tensors.items()
-        }
-        return replace(self, tensors=picked)
+        """The same steps for one position ``[n, l]``, or ``[l]`` where there is no batch.
+
+        Keys, values and masks stay whole: one position reads those of all.
+        """
+        return self.pick(**dict(zip("nl"[2 - len(index) :], index, strict=True)))
+
+    def pick(self, **index: int) -> "Trace":
+        """The same steps for one place of each axis named by its letter: ``pick(n=0, l=2, h=1)``."""
+        known = {letter for name in self.tensors for letter in self.letters(name)}
+        if not known >= set(index):
+            raise KeyError(f"no tensor has the axes {sorted(set(index) - known)}; there are {sorted(known)}")
+        places = {name: tuple(index.get(letter, slice(None)) for letter in self.letters(name)) for name in self.tensors}
+        tensors = {name: value[places[name]] for name, value in self.tensors.items()}
+        return replace(self, tensors=tensors, picked=self.picked | set(index))
 
 
 def local(name: str) -> str:
@@ -93,30 +107,33 @@ class _Recorder:
     def name_of(self, key: str, value: object) -> str:
         """The name under which this very tensor is known; a tensor not seen before is a given.
 
-        One given tensor may serve as two things, such as both biases; then it is named twice.
+        One given tensor may serve as two things, such as both biases; then it is named twice. A number
+        is known in its scope only: two norms may have the same ε.
         """
+        if not isinstance(value, Tensor):
+            here = self.scoped(key)
+            return here if self._originals.get(here) == value else self.keep(key, value)
         computed = {step.name for step in self.steps}
         for name, original in self._originals.items():
-            if _same(original, value) and (name in computed or local(name) == key):
+            if original is value and (name in computed or local(name) == key):
                 return name
         return self.keep(key, value)
 
+    def scoped(self, key: str) -> str:
+        return ".".join([*self.scopes, key])
+
     def keep(self, key: str, value: object) -> str:
-        name = ".".join([*self.scopes, key])
+        name = self.scoped(key)
         if key not in SYMBOLS:
             raise KeyError(f"tap name {key!r} is not in oneblock.notation.SYMBOLS; declare its symbol and axes there")
         if name in self.tensors:
             raise KeyError(f"two tensors are named {name!r} in one trace; put one of them in a scope")
         tensor = value.detach().clone() if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
-        if tensor.ndim - len(SYMBOLS[key].axes) not in (0, 1, 2):
-            raise ShapeError(key, f"[..., {', '.join(SYMBOLS[key].axes)}] with at most [N, L] in front", tensor)
+        own, leading = SYMBOLS[key].axes, SYMBOLS[key].leading
+        if not 0 <= tensor.ndim - len(own) <= len(leading):
+            raise ShapeError(key, f"[..., {', '.join(own)}] with at most [{', '.join(leading)}] in front", tensor)
         self.tensors[name], self._originals[name] = tensor, value
         return name
-
-
-def _same(one: object, other: object) -> bool:
-    """One tensor is the same only as itself; numbers are the same when equal."""
-    return one is other or (not isinstance(one, Tensor) and not isinstance(other, Tensor) and one == other)
 
 
 _recorder: _Recorder | None = None
@@ -149,6 +166,13 @@ def scope(name: str):
         yield
     finally:
         _recorder.scopes.pop()
+
+
+def given(name: str, value: Tensor) -> Tensor:
+    """Hands ``value`` back; under :func:`record` it is named here, and not in the scope that reads it first."""
+    if _recorder is not None:
+        _recorder.name_of(name, value)
+    return value
 
 
 def tap(name: str, value: Tensor, formula: str, worked: str = "", **reads: object) -> Tensor:

@@ -81,7 +81,7 @@ def worked_out():
 
 
 def _worked_out(trace, step, **functions):
-    value, letters = trace[step.name], [axis.lower() for axis in trace.axes(step.name)]
+    value, letters = trace[step.name], trace.letters(step.name)
     indices = list(product(*map(range, value.shape)))
     from_formula = [_evaluate(step.worked, trace, dict(zip(letters, i, strict=True)), functions) for i in indices]
     return from_formula, [value[i].item() for i in indices]
@@ -89,14 +89,15 @@ def _worked_out(trace, step, **functions):
 
 def _evaluate(worked, trace, at, functions):
     sizes = {
-        axis.lower(): size
+        letter: size
         for name, tensor in trace.tensors.items()
-        for axis, size in zip(trace.axes(name), tensor.shape, strict=True)
+        for letter, size in zip(trace.letters(name), tensor.shape, strict=True)
     }
 
     def fill(text, at):
         def number(match):
-            index = tuple(at[letter] for letter in match[2].split(",")) if match[2] else ()
+            unpicked = [letter for letter in (match[2] or "").split(",") if letter in trace.letters(match[1])]
+            index = tuple(at[letter] for letter in unpicked)
             return f"({trace[match[1]][index].item()!r})"
 
         return re.sub(r"\{([\w.]+)(?:\[([a-z,]+)\])?\}", number, text)
@@ -106,7 +107,9 @@ def _evaluate(worked, trace, at, functions):
 
     text = fill(re.sub(r"Σ([a-z])⟨([^⟩]*)⟩", spell_out, worked), at)
     text = re.sub(r"#([A-Z])", lambda match: str(sizes[match[1].lower()]), text)
+    text = re.sub(r"√(\d+)", r"√(\1)", text)
     for sign, python in {"·": "*", "²": "**2", "√": "sqrt", "φ": "phi"}.items():
         text = text.replace(sign, python)
-    known = {"sqrt": math.sqrt, "sigmoid": lambda number: 1 / (1 + math.exp(-number)), **functions}
+    known = {"sqrt": math.sqrt, "exp": math.exp, "inf": math.inf}
+    known |= {"sigmoid": lambda number: 1 / (1 + math.exp(-number)), **functions}
     return eval(text, {"__builtins__": {}}, known)

@@ -73,6 +73,14 @@ def test_an_axis_that_is_not_the_last_is_that_axis_turned_last(fixed, norm):
     torch.testing.assert_close(norm(x, gamma, axes=(1,)), norm(x.mT, gamma).mT, atol=1e-15, rtol=0)
 
 
+def test_layer_norm_can_be_without_beta_alone_as_torchs_can(fixed):
+    due = nn.LayerNorm(7, bias=False).double()
+    module = LayerNorm(7, bias=False).double()
+    due.weight.data = fixed(7, seed=1)
+    module.load_state_dict(due.state_dict())
+    torch.testing.assert_close(module(fixed(2, 3, 7)), due(fixed(2, 3, 7)), atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("ours, theirs", [(LayerNorm, nn.LayerNorm), (RMSNorm, nn.RMSNorm)])
 def test_the_modules_exchange_their_state_with_torchs(fixed, ours, theirs, affine):

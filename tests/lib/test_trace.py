@@ -5,7 +5,7 @@ from oneblock.errors import ShapeError
 from oneblock.ffn import ffn
 from oneblock.norms import layer_norm
 from oneblock.residual import residual
-from oneblock.trace import local, record, scope, tap
+from oneblock.trace import given, local, record, scope, tap
 
 
 @pytest.fixture
@@ -206,3 +206,39 @@ def test_an_exception_ends_the_recording(fixed):
         record(fails)
     assert tap("no such name", fixed(5), "") is not None  # nothing records here any more
     assert record(residual, fixed(5), fixed(5, seed=1)).names == ("y",)
+
+
+def test_a_number_is_named_anew_in_each_scope(fixed):
+    def twice():
+        for name in ("first", "second"):
+            with scope(name):
+                layer_norm(fixed(5), eps=0.25)
+
+    trace = record(twice)
+    assert trace["first.eps"] == trace["second.eps"] == 0.25
+    assert trace.step("second.std").formula == "√(σ² (second) + ε (second))"
+
+
+def test_a_tensor_given_before_a_scope_keeps_its_name_in_it(fixed):
+    x = fixed(5)
+
+    def normed():
+        assert given("x", x) is x
+        with scope("norm"):
+            return layer_norm(x)
+
+    trace = record(normed)
+    assert next(iter(trace.tensors)) == "x" and trace.step("norm.mean").formula == "Σ x / D"
+    assert given("no such name", x) is x  # nothing records any more
+
+
+def test_one_place_of_an_axis_can_be_picked(trace, fixed):
+    sequence, feature = trace.pick(n=1), trace.pick(n=1, l=2, d=3)
+    assert sequence.axes("x") == ("L", "D") and torch.equal(sequence["x"], fixed(2, 3, 5)[1])
+    assert feature.axes("y") == () and feature["y"] == trace["y"][1, 2, 3]
+    assert feature.axes("W1") == ("F",) and torch.equal(feature["W1"], trace["W1"][:, 3])
+
+
+def test_a_position_outside_the_sequence_is_an_index_error(trace):
+    with pytest.raises(IndexError):
+        trace.at(0, 3)

@@ -1,38 +1,37 @@
 """The catalogue has every word that is needed and none besides."""
 
-import inspect
-import pkgutil
 import re
 import string
-from importlib import import_module
 from importlib.resources import files
 
 import pytest
+import torch
 
-import oneblock
+from oneblock.blocks import PreNorm
 from oneblock.ffn import ffn, swiglu
 from oneblock.misreadings import MISREADINGS
 from oneblock.norms import layer_norm, rms_norm
-from oneblock.notation import SYMBOLS
 from oneblock.residual import residual
-from oneblock.trace import record
+from oneblock.tour import tour
+from oneblock.trace import local, record
 from oneblock.widgets import steps_view
 from oneblock.words import words
 
 LANGUAGES = sorted(path.name.removesuffix(".toml") for path in files("oneblock.words").iterdir() if path.name.endswith(".toml"))
 
 
-def public_functions():
-    for found in pkgutil.iter_modules(oneblock.__path__):
-        module = import_module(f"oneblock.{found.name}")
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            if not name.startswith("_") and function.__module__ == module.__name__:
-                yield function
+@pytest.fixture
+def made(fixed):
+    """The names of every step that some part of the library makes."""
+    row, square = fixed(2, 3, 6), fixed(6, 6)
+    block = PreNorm(6, 2, 7, dropout=0.5).double()
+    runs = [(block, row, torch.ones(2, 3, dtype=torch.bool)), (swiglu, row, square, square, square), (rms_norm, row)]
+    traces = [*(record(*run) for run in runs), tour(record(block.eval(), row))]
+    return {local(name) for trace in traces for name in trace.names}
 
 
-def test_every_symbol_that_is_no_argument_is_a_step_with_words():
-    arguments = {name for function in public_functions() for name in inspect.signature(function).parameters}
-    assert set(words()["steps"]) == set(SYMBOLS) - arguments
+def test_every_step_that_is_made_has_words_and_no_other(made):
+    assert set(words()["steps"]) == made
 
 
 def test_every_misreading_has_a_sentence_and_every_sentence_a_misreading():

@@ -8,6 +8,8 @@ from oneblock.widgets.numbers import nested
 from oneblock.widgets.view import REFERENCE, Numbers, View
 from oneblock.words import words
 
+SHOWN = ("symbol", "axes", "shape", "at")
+
 
 def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
     """A trace, step by step, with the questions a reader may be asked before each step."""
@@ -20,7 +22,7 @@ def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
     questions = [_question(trace, step, tensors, numbers, text["misreadings"]) for step in trace.steps]
     frame = {
         "kind": "steps",
-        "tensors": tensors,
+        "tensors": {name: {key: entry[key] for key in SHOWN} for name, entry in tensors.items()},
         "steps": steps,
         "questions": {str(k): q for k, q in enumerate(questions, start=1) if q},
     }
@@ -32,6 +34,7 @@ def _tensor_entry(trace: Trace, name: str, numbers: Numbers) -> dict:
     return {
         "symbol": symbol_of(name),
         "axes": list(trace.axes(name)),
+        "letters": trace.letters(name),
         "shape": list(tensor.shape),
         "at": numbers.add(tensor),
     }
@@ -71,14 +74,16 @@ def _sentence(template: str, step: Step, tensors: dict) -> str:
     def value(match: re.Match) -> str:
         key = match[1]
         if key.startswith("#"):
-            return str(sizes[key[1:]])
+            return str(sizes[key[1:].lower()])
         return _list(tensors[step.reads.get(key, step.name)])
 
     return re.sub(r"\{([#\w]+)\}", value, template)
 
 
 def _sizes(tensors: dict) -> dict[str, int]:
-    return {axis: n for tensor in tensors.values() for axis, n in zip(tensor["axes"], tensor["shape"], strict=True)}
+    """The size of each axis, by its letter."""
+    pairs = (zip(tensor["letters"], tensor["shape"], strict=True) for tensor in tensors.values())
+    return {letter: size for pair in pairs for letter, size in pair}
 
 
 def _worked(step: Step, tensors: dict) -> list[str]:
@@ -86,13 +91,13 @@ def _worked(step: Step, tensors: dict) -> list[str]:
     own = tensors[step.name]
     if not step.worked or len(own["axes"]) != 1:
         return []
-    sizes, axis, simple = _sizes(tensors), own["axes"][0], own["symbol"].isalpha()
+    sizes, letter, simple = _sizes(tensors), own["letters"][0], own["symbol"].isalpha()
     lines = []
     for k in range(own["shape"][0]):
-        right = _expand(step.worked, {axis.lower(): k}, sizes, tensors)
+        right = _expand(step.worked, {letter: k}, sizes, tensors)
         if REFERENCE.fullmatch(right):  # a copy needs no working out
             return []
-        left = f"{own['symbol']}{_subscript(k + 1) if axis != '1' else ''} = " if simple else ""
+        left = f"{own['symbol']}{_subscript(k + 1) if letter != '1' else ''} = " if simple else ""
         lines.append(f"{left}{right} = {{{own['at'] + k}}}")
     return lines
 
@@ -106,17 +111,18 @@ def _expand(worked: str, index: dict[str, int], sizes: dict, tensors: dict) -> s
 
     def terms(match: re.Match) -> str:
         letter, body = match[1], match[2]
-        each = [_expand(body, {**index, letter: k}, sizes, tensors) for k in range(sizes[letter.upper()])]
+        each = [_expand(body, {**index, letter: k}, sizes, tensors) for k in range(sizes[letter])]
         return " + ".join(each)
 
     def place(match: re.Match) -> str:
         tensor, at = tensors[match[1]], 0
-        for n, letter in zip(tensor["shape"], (match[2] or "").split(",") if match[2] else (), strict=False):
-            at = at * n + index[letter.strip()]
+        unpicked = [letter for letter in (match[2] or "").split(",") if letter in tensor["letters"]]
+        for n, letter in zip(tensor["shape"], unpicked, strict=False):
+            at = at * n + index[letter]
         return f"{{{tensor['at'] + at}}}"
 
     worked = re.sub(r"Σ([a-z])⟨(.*?)⟩", terms, worked)
-    worked = re.sub(r"#([A-Z])", lambda match: str(sizes[match[1]]), worked)
+    worked = re.sub(r"#([A-Z])", lambda match: str(sizes[match[1].lower()]), worked)
     worked = re.sub(r"\{([A-Za-z][\w.]*)(?:\[([^\]]*)\])?\}", place, worked)
     return worked.replace(" - ", " − ")
 

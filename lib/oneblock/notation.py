@@ -88,4 +88,11 @@ SYMBOLS = _symbols(
     # what dropout leaves of a branch's output
     attended_dropped=("Dropout(attended)", "D"),
     z_dropped=("Dropout(z)", "D"),
+    # the stops of a tour through a block
+    X=("X", "D"),
+    X_normed=("LN₁(X)", "D"),
+    A=("A", "D"),
+    U=("U", "D"),
+    Z=("Z", "D"),
+    Y=("Y", "D"),
 )

@@ -10,7 +10,7 @@ import oneblock
 LAYERS = [
     ["costs", "errors", "notation", "precision", "words"],
     ["masks", "memory", "trace"],
-    ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes"],
+    ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
     ["blocks"],
     ["mutants"],

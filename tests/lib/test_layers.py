@@ -12,7 +12,7 @@ LAYERS = [
     ["masks", "memory", "trace"],
     ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
-    ["blocks"],
+    ["blocks", "dependency"],
     ["mutants"],
     ["widgets.numbers"],
     ["widgets.controls", "widgets.view"],

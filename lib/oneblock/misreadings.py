@@ -59,6 +59,7 @@ MISREADINGS: dict[str, dict[str, Callable]] = {
     "a": {
         "no_activation": _on_reads(lambda h: h),
         "absolute": _on_reads(lambda h: h.abs()),
+        "relu_chosen": _on_reads(lambda h: h.relu()),
     },
     "z": {
         "activation_forgotten": _activation_forgotten,

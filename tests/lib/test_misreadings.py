@@ -23,7 +23,8 @@ def test_the_mistakes_of_a_feed_forward_network():
     trace = record(lambda: residual(X, ffn(X, W, B, V, B)))
     assert trace["h"].tolist() == [-0.75, -0.5]
     assert of(trace, "h") == {"transposed": [2.25, -2], "no_bias": [-1, 1.5]}
-    assert of(trace, "a") == {"no_activation": [-0.75, -0.5], "absolute": [0.75, 0.5]}
+    expected = {"no_activation": [-0.75, -0.5], "absolute": [0.75, 0.5], "relu_chosen": [0, 0]}
+    assert of(trace, "a") == expected
     assert of(trace, "z") == {"activation_forgotten": [-1.25, -1.5], "transposed": [0.25, -2], "no_bias": [0, 0]}
     assert of(trace, "y") == {"no_residual": [0.25, -2], "subtracted": [0.75, 4], "no_increment": [1, 2]}
 

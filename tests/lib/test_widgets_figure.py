@@ -11,7 +11,7 @@ from oneblock.errors import ArgumentError
 from oneblock.norms import layer_norm
 from oneblock.trace import record
 from oneblock.widgets import Choice, Explorer, Sliders, Stepper, Table, site_assets, table_view
-from oneblock.widgets.figure import module
+from oneblock.widgets.figure import _source, module
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "<!--<script>", "\"'&<b>", "</table></div>"]
 
@@ -129,7 +129,7 @@ def test_the_page_script_is_a_classic_one():
 
 
 def test_no_two_scripts_declare_the_same_name():
-    names = re.findall(r"(?m)^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", module() + site_assets()["oneblock-figures.js"].split("// Turns")[1])
+    names = re.findall(r"(?m)^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", module() + _source("page.js"))
     assert len(names) > 20 and sorted(set(names)) == sorted(names)
 
 

@@ -1,6 +1,6 @@
 import { h, tableOf } from "./figure.js";
 
-const WIDTH = 640;
+const WIDTH = [300, 700]; // the narrowest and the widest picture, in pixels of 12-pixel letters
 const HEIGHT = 300;
 const EDGE = { left: 52, top: 12, bottom: 34 };
 const LINE = 15; // from one name to the next
@@ -20,9 +20,18 @@ export function ticks(low, high, count = 5) {
 
 // Curves over one axis, with a line where the reader is and the heights there below.
 export function mountCurves(stage, frame, numbers) {
-  const draw = (now) => stage.replaceChildren(picture(frame, now), readings(frame, now));
-  draw(numbers);
-  return { setNumbers: draw };
+  const draw = () => {
+    const width = Math.max(WIDTH[0], Math.min(WIDTH[1], stage.clientWidth || WIDTH[1]));
+    stage.replaceChildren(picture(frame, numbers, width), readings(frame, numbers));
+  };
+  const setNumbers = (now) => {
+    numbers = now;
+    draw();
+  };
+  const resized = new ResizeObserver(draw);
+  resized.observe(stage);
+  draw();
+  return { setNumbers, stop: () => resized.disconnect() };
 }
 
 function readings(frame, numbers) {
@@ -31,7 +40,7 @@ function readings(frame, numbers) {
   return tableOf([frame.label, ...frame.series], [row], numbers);
 }
 
-function picture(frame, numbers) {
+function picture(frame, numbers, width) {
   const column = (c) => numbers.slice(c * frame.points, (c + 1) * frame.points).map(Number);
   const xs = column(0);
   const curves = frame.series.map((_, k) => column(k + 1));
@@ -39,14 +48,14 @@ function picture(frame, numbers) {
   const height = (v) => (frame.log ? Math.log10(v) : v);
   const heights = curves.flat().filter(drawable).map(height);
   const [low, high] = [Math.min(...heights), Math.max(...heights)];
-  const right = WIDTH - 34 - LETTER * Math.max(...frame.series.map((name) => name.length));
+  const right = width - 34 - LETTER * Math.max(...frame.series.map((name) => name.length));
   const x = scale(xs[0], xs[xs.length - 1], EDGE.left, right);
   const straight = scale(low, high === low ? low + 1 : high, HEIGHT - EDGE.bottom, EDGE.top);
   const y = (v) => straight(height(v));
   const label = `${frame.series.join(", ")} / ${frame.label}`;
   return h(
     "svg",
-    { class: "ob-curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    { class: "ob-curves", viewBox: `0 0 ${width} ${HEIGHT}`, width, role: "img", "aria-label": label },
     ...axes(xs, heightTicks(low, high, frame.log), x, y, right, frame.label),
     ...curves.map((ys, k) => curve(xs, ys, x, y, k, drawable)),
     ...names(frame.series, curves, y, drawable, right),

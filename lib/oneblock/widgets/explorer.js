@@ -163,7 +163,7 @@ function sliderInput(control, onchange, live) {
   return {
     element: h("label", { class: "ob-control" }, h("span", {}, label), range, field),
     show(value) {
-      range.value = placeOf(numbers, value);
+      range.value = stopOf(numbers, value);
       range.setAttribute("aria-valuetext", String(value));
       if (live) field.value = value;
       else field.textContent = values[numbers.indexOf(value)];
@@ -178,7 +178,7 @@ export function between(numbers, place) {
   return +(numbers[k] + (place - k) * (numbers[k + 1] - numbers[k])).toPrecision(6);
 }
 
-export function placeOf(numbers, value) {
+export function stopOf(numbers, value) {
   const k = Math.max(0, Math.min(numbers.length - 2, numbers.findIndex((n) => n > value) - 1 + (value >= numbers[numbers.length - 1] ? numbers.length : 0)));
   return k + (value - numbers[k]) / (numbers[k + 1] - numbers[k]);
 }

@@ -57,21 +57,32 @@ export function questionOf({ of, wrong }, tensors, numbers) {
   const cells = [...Array(size).keys()];
   const cell = cells.reduce((best, k) => (telling(k) > telling(best) ? k : best), 0);
   const misreadings = wrong.map(([start, says]) => ({ value: numbers[start + cell], says }));
-  const name = /[ (]/.test(symbol) ? `(${symbol})` : symbol;
-  return { cell, label: size > 1 ? `${name}[${cell + 1}]` : symbol, answer: numbers[at + cell], misreadings };
+  return { cell, label: size > 1 ? element(symbol, cell + 1) : symbol, answer: numbers[at + cell], misreadings };
 }
 
-// Whether a prediction is right, and otherwise what the misreading that leads to it says, if one does.
+// The name of one element: h₁, or d² [1] where a subscript would not read well.
+export function element(symbol, n) {
+  const subscript = String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+  return /^\p{L}+$/u.test(symbol) ? symbol + subscript : `${symbol} [${n}]`;
+}
+
+// Whether a prediction is right, and otherwise what the misreadings that lead to it say; there may be none.
 export function judge({ answer, misreadings }, guess) {
   const off = (text) => Math.abs(guess - Number(text));
   const telling = misreadings.filter(({ value }) => value !== answer && Number.isFinite(Number(value)));
   const nearest = telling.sort((a, b) => off(a.value) - off(b.value))[0];
   if (close(guess, Number(answer)) && !(nearest && off(nearest.value) < off(answer))) return { right: true };
-  return { right: false, says: nearest && close(guess, Number(nearest.value)) ? nearest.says : "" };
+  const hit = nearest && close(guess, Number(nearest.value));
+  return { right: false, says: hit ? telling.filter(({ value }) => value === nearest.value).map(({ says }) => says) : [] };
+}
+
+// The place along each axis of the k-th of all places.
+export function placeOf(k, shape) {
+  return shape.reduceRight(([rest, ...places], size) => [Math.floor(rest / size), rest % size, ...places], [k]).slice(1);
 }
 
 // A tensor as a grid: axis letters outside, numbers inside. Leading axes beyond two become several grids.
-// A number that differs from `before` (what the step acted on) says what it was; one that differs from
+// A number that differs from `before` (what the step acted on) says from what; one that differs from
 // `start` (an explorer's first setting) carries a dot.
 export function tensorGrid(tensor, numbers, { before = null, hidden = false, isNew = false, start = numbers, ui }) {
   const { shape, axes } = tensor;
@@ -82,8 +93,9 @@ export function tensorGrid(tensor, numbers, { before = null, hidden = false, isN
   const box = h("figure", { class: isNew ? "ob-tensor ob-new" : "ob-tensor" });
   box.append(h("figcaption", {}, label, isNew ? h("b", {}, ` ${ui.new}`) : null));
   for (let m = 0; m < matrices; m++) {
-    const table = h("table", { "aria-label": matrices > 1 ? `${label} ${axes[0]}=${m}` : label });
-    if (matrices > 1) table.append(h("caption", {}, `${axes[0]} = ${m}`));
+    const where = placeOf(m, shape.slice(0, -2)).map((k, axis) => `${axes[axis]} = ${k + 1}`).join(", ");
+    const table = h("table", { "aria-label": `${label} ${where}`.trim() });
+    if (matrices > 1) table.append(h("caption", {}, where));
     const across = axes[axes.length - 1];
     const down = shape.length > 1 ? axes[axes.length - 2] : null;
     if (across && across !== "1") {
@@ -130,13 +142,12 @@ export function zoomButton(root, ui) {
 // The head of a column; one without a name is none.
 export const headCell = (text) => (text ? h("th", { scope: "col" }, text) : h("td"));
 
-// A table of rows of templates. A cell whose numbers differ from `start` carries a dot.
+// A table of rows of templates. A number that differs from `start` carries a dot.
 export function tableOf(columns, rows, numbers, start = numbers) {
   const head = h("tr", {}, ...columns.map(headCell));
-  const cell = (template) => {
-    const text = fill(template, numbers);
-    return h("td", { class: /^[[\d-]/.test(text) ? "ob-n" : "" }, text, text !== fill(template, start) ? h("sup", {}, "•") : null);
-  };
+  const dot = (k) => (numbers[k] !== start[k] ? h("sup", {}, "•") : null);
+  const pieces = (template) => template.split(/\{(\d+)\}/).flatMap((piece, i) => (i % 2 ? [numbers[piece], dot(piece)] : [piece]));
+  const cell = (template) => h("td", { class: /^[[\d-]/.test(fill(template, numbers)) ? "ob-n" : "" }, ...pieces(template));
   const line = (cells) => h("tr", {}, ...cells.map(cell));
   return h("table", { class: "ob-table" }, h("thead", {}, head), h("tbody", {}, ...rows.map(line)));
 }

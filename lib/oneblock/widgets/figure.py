@@ -13,6 +13,9 @@ from oneblock.widgets.view import View, fill
 from oneblock.words import words
 
 SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "explorer.js")
+UNSHIPPED = re.compile(r"^export (?=function|const)|^ *//.*\n", re.MULTILINE)
+"""Words and comments that a browser does not need."""
+
 IMPORT = re.compile(r"^import .*? from \"\./.*?\";\n", re.MULTILINE | re.DOTALL)
 
 
@@ -23,13 +26,13 @@ def _source(name: str) -> str:
 def module() -> str:
     """The scripts as one ES module. anywidget loads a widget from a blob, where imports cannot resolve."""
     parts = [IMPORT.sub("", _source(name)) for name in SCRIPTS]
-    return "\n".join(re.sub(r"^export (?!default)", "", part, flags=re.MULTILINE) for part in parts)
+    return "\n".join(UNSHIPPED.sub("", part) for part in parts)
 
 
 def site_assets() -> dict[str, str]:
     """The files a web page needs, by name: a classic script, which also runs from a disk, and a style sheet."""
     body = re.sub(r"^export default \{ render \};\n", "", module(), flags=re.MULTILINE)
-    script = f'(() => {{\n"use strict";\n{body}\n{_source("page.js")}\n}})();\n'
+    script = f'(() => {{\n"use strict";\n{body}\n{UNSHIPPED.sub("", _source("page.js"))}}})();\n'
     return {"oneblock-figures.js": script, "oneblock-figures.css": _source("figure.css")}
 
 

@@ -21,7 +21,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
   const says = h("p", { class: "ob-says" });
   const spoken = h("div", { class: "ob-spoken", "aria-live": "polite" });
   const questions = Object.keys(frame.questions).length > 0;
-  const asks = h("input", { type: "checkbox", onchange: draw });
+  const asks = h("input", { type: "checkbox", onchange: askAgain });
   asks.checked = predict;
   root.append(
     h("div", { class: "ob-bar" }, previous, play, next, slider, place, zoomButton(root, ui)),
@@ -38,7 +38,6 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
     draw,
     setNumbers(changed) {
       numbers = changed;
-      answered.clear();
       draw();
     },
     stop,
@@ -53,8 +52,13 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
     announce();
   }
 
+  function askAgain() {
+    answered.clear();
+    draw();
+  }
+
   function toggle() {
-    if (timer) return stop();
+    if (timer || openQuestion()) return stop();
     if (read() === last) go(0);
     timer = setInterval(() => (openQuestion() ? stop() : go(read() + 1)), BEAT);
     play.textContent = ui.pause;
@@ -97,6 +101,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
     slider.setAttribute("aria-valuetext", where);
     previous.setAttribute("aria-disabled", read() === 0); // a button that were disabled would lose the focus, and the keys with it
     next.setAttribute("aria-disabled", read() === last);
+    play.setAttribute("aria-disabled", Boolean(question)); // an open question waits for its answer
     const worked = question ? [] : step.worked.map((line) => h("p", {}, fill(line, numbers)));
     stage.replaceChildren(
       step.formula ? h("p", { class: "ob-formula" }, step.formula) : "",
@@ -131,7 +136,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
       if (Number.isNaN(guess)) return (reply.textContent = ui.not_a_number);
       const verdict = judge(question, guess);
       if (verdict.right) return reveal(phrase(ui.right, question.label, question.answer));
-      reply.textContent = verdict.says ? phrase(ui.misread, field.value, verdict.says) : phrase(ui.wrong, field.value);
+      reply.textContent = verdict.says.length ? phrase(ui.misread, field.value, verdict.says.join(` ${ui.or} `)) : phrase(ui.wrong, field.value);
     };
     return h(
       "form",

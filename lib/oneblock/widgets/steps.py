@@ -8,6 +8,7 @@ from oneblock.widgets.numbers import nested
 from oneblock.widgets.view import REFERENCE, Numbers, View
 from oneblock.words import words
 
+COPY = re.compile(r"\{[^}]*\}")
 SHOWN = ("symbol", "axes", "shape", "at")
 
 
@@ -128,9 +129,13 @@ def _expand(worked: str, index: dict[str, int], sizes: dict, tensors: dict) -> s
 
 
 def _question(trace: Trace, step: Step, tensors: dict, numbers: Numbers, texts: dict) -> dict | None:
-    """What a misreading of this step gives, element by element; the figure asks for a telling one."""
+    """What a misreading of this step gives, element by element; the figure asks for a telling one.
+
+    Only what a reader can work out is asked: rows, not matrices, and no mere copy.
+    """
     wrong = misread(trace, step)
-    if not wrong or trace[step.name].ndim > 1:
+    can_be_worked_out = step.worked and not COPY.fullmatch(step.worked)
+    if trace[step.name].ndim > 1 or not (wrong or can_be_worked_out):
         return None
     return {"of": step.name, "wrong": [[numbers.add(value), texts[mistake]] for mistake, value in wrong.items()]}
 
@@ -145,8 +150,8 @@ def _steps_table(frame: dict, ui: dict) -> list[list[str]]:
         return [head, label, formula, _list(tensor), worked, sentence]
 
     head = [ui["step"], ui["tensor"], ui["formula"], ui["numbers"], ui["worked"], ui["in_words"]]
-    rows = [row(ui["given_row"], name, "", "", "") for name in frame["steps"][0]["shows"]]
-    for k, step in enumerate(frame["steps"][1:], start=1):
+    rows = [row(f"1 {ui['given']}", name, "", "", "") for name in frame["steps"][0]["shows"]]
+    for k, step in enumerate(frame["steps"][1:], start=2):
         worked = "; ".join(step["worked"])
         rows.append(row(f"{k} {step['title']}", step["makes"], step["formula"], worked, step["sentence"]))
     return [head, *rows]

@@ -159,7 +159,9 @@ function sliderInput(control, onchange, live) {
   const field = live
     ? h("input", { type: "number", step: "any", min: numbers[0], max: numbers[numbers.length - 1], "aria-label": label })
     : h("output");
-  if (live) field.addEventListener("change", () => field.value !== "" && field.reportValidity() && onchange(+field.value));
+  const enter = () => field.value !== "" && field.reportValidity() && onchange(+field.value);
+  if (live) field.addEventListener("change", enter);
+  if (live) field.addEventListener("keydown", ({ key }) => key === "Enter" && enter()); // in JupyterLab, Enter is no change
   return {
     element: h("label", { class: "ob-control" }, h("span", {}, label), range, field),
     show(value) {

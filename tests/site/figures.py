@@ -11,7 +11,11 @@ from oneblock.words import words
 READ = """(root) => {
     const all = (selector, scope = root) => [...scope.querySelectorAll(selector)];
     const text = (selector, scope = root) => scope.querySelector(selector)?.textContent ?? null;
-    const own = (cell) => cell.firstChild?.textContent ?? "";
+    const own = (cell) => {
+        const copy = cell.cloneNode(true);
+        copy.querySelectorAll("sup, small").forEach((mark) => mark.remove());
+        return copy.textContent;
+    };
     const tensor = (figure) => ({
         label: figure.querySelector("figcaption").firstChild.textContent,
         isNew: figure.querySelector("figcaption b") !== null,
@@ -34,7 +38,7 @@ class Shown:
 
     def __init__(self, page, title):
         self.page, self.title = page, title
-        self.place = page.locator(".ob-figure").filter(has=page.locator(f":scope > .ob-numbers caption:text-is({json.dumps(title)})"))
+        self.place = page.locator(".ob-figure").filter(has=page.get_by_role("group", name=title, exact=True))
         self.root = self.place.locator(".ob")
 
     def read(self):
@@ -122,7 +126,7 @@ def compare_was(shown, trace, step):
     before = trace[alike[0]].flatten().tolist() if alike else trace[step.name].flatten().tolist()
     for was, old, new in zip(made["was"], before, trace[step.name].flatten().tolist(), strict=True):
         assert (was is not None) == (abs(old - new) > 1e-12)
-        assert was is None or float(was.removeprefix("was ")) == pytest.approx(old, rel=5e-6)
+        assert was is None or float(was.removeprefix("from ")) == pytest.approx(old, rel=5e-6)
 
 
 def compare_with_table(seen, rows):
@@ -130,10 +134,10 @@ def compare_with_table(seen, rows):
     steps = rows[len(rows) - len(seen) + 1 :]
     given = rows[: len(rows) - len(steps)]
     assert [[t["label"], t["cells"]] for t in seen[0]["tensors"]] == [[row[1], flat(row[3])] for row in given]
-    for k, (shown, row) in enumerate(zip(seen[1:], steps, strict=True), start=1):
+    for k, (shown, row) in enumerate(zip(seen[1:], steps, strict=True), start=2):
         head, tensor, formula, numbers, worked, sentence = row
         *_, made = shown["tensors"]
-        assert shown["place"] == f"{k + 1} / {len(seen)} · {head.removeprefix(f'{k} ')}"
+        assert shown["place"] == f"{k} / {len(seen)} · {head.removeprefix(f'{k} ')}"
         assert (made["label"], made["cells"], shown["formula"]) == (tensor, flat(numbers), formula)
         assert (shown["worked"], shown["says"]) == ([line for line in worked.split("; ") if line], sentence)
 

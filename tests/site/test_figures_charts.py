@@ -12,6 +12,7 @@ DRAWN = """(svg) => {
     const all = (selector) => [...svg.querySelectorAll(selector)];
     const points = (path) => path.getAttribute("d").slice(1).split("L").map((pair) => pair.split(" ").map(Number));
     return {
+        width: svg.viewBox.baseVal.width,
         mark: +svg.querySelector(".ob-mark").getAttribute("x1"),
         dots: all(".ob-dot").map((dot) => [+dot.getAttribute("cx"), +dot.getAttribute("cy"), dot.getAttribute("class")]),
         curves: all(":scope > .ob-curve").map(points),
@@ -61,7 +62,7 @@ def test_each_curve_has_dashes_and_a_name_of_its_own_within_the_picture(chart):
     picture = drawn(chart("curves"))
     assert len(set(picture["dashes"])) == 4
     assert sorted(name for name, _, _ in picture["names"]) == ["gelu", "gelu_tanh", "relu", "silu"]
-    assert all(right <= 640 for _, right, _ in picture["names"])
+    assert all(right <= picture["width"] for _, right, _ in picture["names"])
     lines = sorted(y for _, _, y in picture["names"])
     assert all(below - above >= 14 for above, below in zip(lines, lines[1:])) and lines[-1] <= 300
 

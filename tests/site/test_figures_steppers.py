@@ -165,7 +165,7 @@ def test_a_screen_reader_hears_each_step_and_nothing_before(four):
 def test_what_changed_is_said_in_words_and_not_by_colour_alone(four):
     four.press("ArrowRight", "ArrowRight")
     *_, made = four.read()["tensors"]
-    assert made["isNew"] and made["was"] == ["was -1", "was 5", "was 5", "was 7"]
+    assert made["isNew"] and made["was"] == ["from -1", "from 5", "from 5", "from 7"]
 
 
 def test_two_figures_of_a_page_are_independent(open_figures):
@@ -206,7 +206,7 @@ def test_two_views_of_one_figure_show_the_same_step(scripts):
         }""",
         [figure, READ],
     )
-    assert places == ["8 / 8 · Scale and shift", "8 / 8 · Scale and shift"]
+    assert places == ["8 / 8 · Output", "8 / 8 · Output"]
 
 
 PAINT = """async (root) => {

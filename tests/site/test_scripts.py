@@ -69,7 +69,7 @@ QUESTION = {"answer": "9", "misreadings": [{"value": "12", "says": "n - 1"}, {"v
 
 @pytest.mark.parametrize(
     "guess, verdict",
-    [(9, True), (9.001, True), (8.996, True), (9.0045, "near"), (12, "n - 1"), (12.01, "n - 1"), (36, "sum"), (10, ""), (-9, ""), (1e9, "")],
+    [(9, True), (9.001, True), (8.996, True), (9.0045, ["near"]), (12, ["n - 1"]), (12.01, ["n - 1"]), (36, ["sum"]), (10, []), (-9, []), (1e9, [])],
 )
 def test_a_guess_is_right_or_a_misreading_or_neither(js, guess, verdict):
     due = {"right": True} if verdict is True else {"right": False, "says": verdict}
@@ -78,15 +78,30 @@ def test_a_guess_is_right_or_a_misreading_or_neither(js, guess, verdict):
 
 def test_two_decimals_are_enough_to_be_right(js):
     assert js("judge", {"answer": "0.666667", "misreadings": []}, 0.67) == {"right": True}
-    assert js("judge", {"answer": "0.666667", "misreadings": []}, 0.66) == {"right": False, "says": ""}
+    assert js("judge", {"answer": "0.666667", "misreadings": []}, 0.66) == {"right": False, "says": []}
     assert js("judge", {"answer": "123457", "misreadings": []}, 123400) == {"right": True}
 
 
 @pytest.mark.parametrize("nowhere", ["nan", "inf", "-inf"])
 def test_a_misreading_without_a_number_hides_no_other(js, nowhere):
     misreadings = [{"value": text, "says": text} for text in ("5", nowhere, "3", nowhere, "4")]
-    assert js("judge", {"answer": "1", "misreadings": misreadings}, 3) == {"right": False, "says": "3"}
+    assert js("judge", {"answer": "1", "misreadings": misreadings}, 3) == {"right": False, "says": ["3"]}
     assert js("judge", {"answer": "1", "misreadings": misreadings}, 1) == {"right": True}
+
+
+def test_two_misreadings_that_give_one_number_are_both_named(js):
+    misreadings = [{"value": "2", "says": "n - 1"}, {"value": "2", "says": "sum"}, {"value": "4", "says": "other"}]
+    assert js("judge", {"answer": "1", "misreadings": misreadings}, 2) == {"right": False, "says": ["n - 1", "sum"]}
+
+
+@pytest.mark.parametrize("symbol, name", [("h", "h₁₂"), ("LN", "LN₁₂"), ("d²", "d²[12]"), ("SiLU(g)", "SiLU(g)[12]")])
+def test_an_element_is_named_by_a_subscript_where_that_reads_well(js, symbol, name):
+    assert js("element", symbol, 12) == name
+
+
+@pytest.mark.parametrize("k, place", [(0, [0, 0, 0]), (1, [0, 0, 1]), (7, [0, 1, 2]), (29, [1, 2, 4])])
+def test_a_place_among_many_is_told_axis_by_axis(js, k, place):
+    assert js("placeOf", k, [2, 3, 5]) == place
 
 
 def test_the_element_asked_for_tells_the_most_misreadings_apart(js):
@@ -94,7 +109,7 @@ def test_the_element_asked_for_tells_the_most_misreadings_apart(js):
     #          right a        no activation   absolute value
     numbers = ["0", "2", "0", "0", "2", "-1", "0", "2", "1"]
     question = js("questionOf", {"of": "a", "wrong": [[3, "no"], [6, "abs"]]}, tensors, numbers)
-    assert question == {"cell": 2, "label": "a[3]", "answer": "0", "misreadings": [{"value": "-1", "says": "no"}, {"value": "1", "says": "abs"}]}
+    assert question == {"cell": 2, "label": "a₃", "answer": "0", "misreadings": [{"value": "-1", "says": "no"}, {"value": "1", "says": "abs"}]}
 
 
 def test_a_single_number_is_asked_for_without_a_place(js):
@@ -145,14 +160,14 @@ UNEVEN = [-2, -0.5, 1e-5, 0.333333333333, 10, 1000]
 @pytest.mark.parametrize("place", range(6))
 def test_a_whole_place_is_the_declared_value_itself(js, place):
     assert js("between", UNEVEN, place) == UNEVEN[place]
-    assert js("placeOf", UNEVEN, UNEVEN[place]) == place
+    assert js("stopOf", UNEVEN, UNEVEN[place]) == place
 
 
 @pytest.mark.parametrize("place", [0.05, 0.5, 0.95, 1.25, 2.75, 3.1, 4.9, 4.99])
 def test_place_and_value_lead_to_each_other(js, place):
     value = js("between", UNEVEN, place)
     assert UNEVEN[math.floor(place)] < value < UNEVEN[math.ceil(place)]
-    assert js("placeOf", UNEVEN, value) == pytest.approx(place, abs=1e-4)
+    assert js("stopOf", UNEVEN, value) == pytest.approx(place, abs=1e-4)
 
 
 def test_a_text_child_is_never_markup(scripts):

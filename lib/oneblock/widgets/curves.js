@@ -20,15 +20,17 @@ export function ticks(low, high, count = 5) {
 
 // Curves over one axis, with a line where the reader is and the heights there below.
 export function mountCurves(stage, frame, numbers) {
+  let width = 0;
+  const fitting = () => Math.max(WIDTH[0], Math.min(WIDTH[1], stage.clientWidth || WIDTH[1]));
   const draw = () => {
-    const width = Math.max(WIDTH[0], Math.min(WIDTH[1], stage.clientWidth || WIDTH[1]));
+    width = fitting();
     stage.replaceChildren(picture(frame, numbers, width), readings(frame, numbers));
   };
   const setNumbers = (now) => {
     numbers = now;
     draw();
   };
-  const resized = new ResizeObserver(draw);
+  const resized = new ResizeObserver(() => fitting() === width || draw());
   resized.observe(stage);
   draw();
   return { setNumbers, stop: () => resized.disconnect() };

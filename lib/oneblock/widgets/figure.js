@@ -60,10 +60,10 @@ export function questionOf({ of, wrong }, tensors, numbers) {
   return { cell, label: size > 1 ? element(symbol, cell + 1) : symbol, answer: numbers[at + cell], misreadings };
 }
 
-// The name of one element: h₁, or d² [1] where a subscript would not read well.
+// The name of one element: h₁, or d²[1] where a subscript would not read well.
 export function element(symbol, n) {
   const subscript = String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
-  return /^\p{L}+$/u.test(symbol) ? symbol + subscript : `${symbol} [${n}]`;
+  return /^\p{L}+$/u.test(symbol) ? symbol + subscript : `${symbol}[${n}]`;
 }
 
 // Whether a prediction is right, and otherwise what the misreadings that lead to it say; there may be none.

@@ -4,6 +4,7 @@ import re
 import pytest
 import torch
 
+from oneblock.blocks import PreNorm
 from oneblock.ffn import ffn, swiglu
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
@@ -120,3 +121,12 @@ def test_questions_know_the_wrong_numbers_of_their_step():
         "That is the sum; a mean divides it by the number of features": "36",
         "That is already the root; this step still has the square": "3",
     }
+
+
+def test_of_many_givens_a_figure_starts_with_those_that_several_steps_read(fixed):
+    trace = record(PreNorm(4, 1, 7).double(), fixed(2, 3, 4)).pick(n=0, l=1, h=0)
+    view = steps_view(trace)
+    given = [name for name in trace.tensors if name not in trace.names]
+    assert len(given) == 19 and view.frame["steps"][0]["shows"] == ["x"]
+    shown = {name for step in view.frame["steps"] for name in step["shows"]}
+    assert set(given) <= shown and [row[0] for row in view.table].count("1 What is given") == len(given)

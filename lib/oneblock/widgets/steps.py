@@ -10,15 +10,14 @@ from oneblock.words import words
 
 COPY = re.compile(r"\{[^}]*\}")
 SHOWN = ("symbol", "axes", "shape", "at")
+MANY = 8
 
 
 def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
     """A trace, step by step, with the questions a reader may be asked before each step."""
     text, numbers = words(language), Numbers(digits)
     tensors = {name: _tensor_entry(trace, name, numbers) for name in trace.tensors}
-    makes = set(trace.names)
-    given = [name for name in trace.tensors if name not in makes]
-    steps = [_given_entry(given, text["ui"])]
+    steps = [_given_entry(_at_first(trace), text["ui"])]
     steps += [_step_entry(trace, step, tensors, text["steps"]) for step in trace.steps]
     questions = [_question(trace, step, tensors, numbers, text["misreadings"]) for step in trace.steps]
     frame = {
@@ -27,7 +26,7 @@ def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
         "steps": steps,
         "questions": {str(k): q for k, q in enumerate(questions, start=1) if q},
     }
-    return View(frame, numbers.texts, _steps_table(frame, text["ui"]))
+    return View(frame, numbers.texts, _steps_table(frame, _given(trace), text["ui"]))
 
 
 def _tensor_entry(trace: Trace, name: str, numbers: Numbers) -> dict:
@@ -39,6 +38,17 @@ def _tensor_entry(trace: Trace, name: str, numbers: Numbers) -> dict:
         "shape": list(tensor.shape),
         "at": numbers.add(tensor),
     }
+
+
+def _given(trace: Trace) -> list[str]:
+    made = set(trace.names)
+    return [name for name in trace.tensors if name not in made]
+
+
+def _at_first(trace: Trace) -> list[str]:
+    """What is given. Of very much, only what several steps read; the rest is shown at the step that reads it."""
+    given, read = _given(trace), [name for step in trace.steps for name in step.reads.values()]
+    return given if len(given) <= MANY else [name for name in given if read.count(name) > 1]
 
 
 def _given_entry(given: list[str], ui: dict) -> dict:
@@ -140,7 +150,7 @@ def _question(trace: Trace, step: Step, tensors: dict, numbers: Numbers, texts: 
     return {"of": step.name, "wrong": [[numbers.add(value), texts[mistake]] for mistake, value in wrong.items()]}
 
 
-def _steps_table(frame: dict, ui: dict) -> list[list[str]]:
+def _steps_table(frame: dict, given: list[str], ui: dict) -> list[list[str]]:
     tensors = frame["tensors"]
 
     def row(head: str, name: str, formula: str, worked: str, sentence: str) -> list[str]:
@@ -150,7 +160,7 @@ def _steps_table(frame: dict, ui: dict) -> list[list[str]]:
         return [head, label, formula, _list(tensor), worked, sentence]
 
     head = [ui["step"], ui["tensor"], ui["formula"], ui["numbers"], ui["worked"], ui["in_words"]]
-    rows = [row(f"1 {ui['given']}", name, "", "", "") for name in frame["steps"][0]["shows"]]
+    rows = [row(f"1 {ui['given']}", name, "", "", "") for name in given]
     for k, step in enumerate(frame["steps"][1:], start=2):
         worked = "; ".join(step["worked"])
         rows.append(row(f"{k} {step['title']}", step["makes"], step["formula"], worked, step["sentence"]))

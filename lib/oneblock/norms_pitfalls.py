@@ -11,7 +11,7 @@ from torch import Tensor
 def unbiased_deviation(x: Float[Tensor, "*N D"], eps: float = 1e-5) -> Float[Tensor, "*N D"]:
     """WRONG: divides the squares by ``D − 1``, as ``Tensor.std`` and ``Tensor.var`` do unless told otherwise.
 
-    Every output is too small by ``√((D − 1)/D)``; at ``D = 1`` it is NaN.
+    Every output is multiplied by ``√((D − 1)/D)`` where ε is small beside the variance; at ``D = 1`` it is NaN.
     """
     return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + eps).sqrt()
 

@@ -80,7 +80,7 @@ def test_a_wrong_number_without_a_known_misreading_sends_back_to_the_formula(fou
 def test_a_fraction_a_comma_and_two_decimals_are_right(four, typed):
     to(four, 6)
     assert ask(four, typed) is None
-    assert four.read()["says"].startswith("Yes: x̂[1] = -1.66667. Measured in deviations")
+    assert four.read()["says"].startswith("Yes: x̂[1] = -1.66667. Measured in standard deviations")
 
 
 def test_until_it_is_shown_the_answer_is_nowhere_in_the_figure(four):

@@ -117,7 +117,7 @@ def test_questions_know_the_wrong_numbers_of_their_step():
     question = view.frame["questions"]["4"]
     assert question["of"] == "variance"
     assert {says.split(".")[0]: view.numbers[at] for at, says in question["wrong"]} == {
-        "That divides by n − 1": "12",
+        "That divides by D − 1": "12",
         "That is the sum; a mean divides it by the number of features": "36",
         "That is already the root; this step still has the square": "3",
     }

@@ -67,7 +67,7 @@ def _step_entry(trace: Trace, step: Step, tensors: dict, texts: dict) -> dict:
         "shows": list(dict.fromkeys(step.reads.values())),
         "makes": step.name,
     }
-    before = next(alike, None)
+    before = next(alike, None) if step.worked else None  # a branch of many steps does not turn its input into its output
     return {**entry, "before": before} if before else entry
 
 

@@ -1,4 +1,4 @@
-import { apply, h, tableOf, zoomButton } from "./figure.js";
+import { apply, h, onEnter, tableOf, zoomButton } from "./figure.js";
 import { figureRoot, mountSteps, renderStepper, stepState } from "./stepper.js";
 import { mountCurves } from "./curves.js";
 import { mountHeat } from "./heat.js";
@@ -161,7 +161,7 @@ function sliderInput(control, onchange, live) {
     : h("output");
   const enter = () => field.value !== "" && field.reportValidity() && onchange(+field.value);
   if (live) field.addEventListener("change", enter);
-  if (live) field.addEventListener("keydown", ({ key }) => key === "Enter" && enter()); // in JupyterLab, Enter is no change
+  if (live) field.addEventListener("keydown", onEnter(enter));
   return {
     element: h("label", { class: "ob-control" }, h("span", {}, label), range, field),
     show(value) {

@@ -15,6 +15,13 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Enter in a field. In an output of JupyterLab it neither submits a form nor ends a change.
+export const onEnter = (action) => (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  action(event);
+};
+
 // Puts numbers in the places of {k}; a negative one behind an operator gets parentheses.
 export function fill(template, numbers) {
   return template.replace(/\{(\d+)\}/g, (_, k, at) => {

@@ -1,4 +1,4 @@
-import { fill, h, judge, parseNumber, phrase, questionOf, tensorGrid, zoomButton } from "./figure.js";
+import { fill, h, judge, onEnter, parseNumber, phrase, questionOf, tensorGrid, zoomButton } from "./figure.js";
 
 const BEAT = 1800; // milliseconds a step stays while playing
 
@@ -138,6 +138,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
       if (verdict.right) return reveal(phrase(ui.right, question.label, question.answer));
       reply.textContent = verdict.says.length ? phrase(ui.misread, field.value, verdict.says.join(` ${ui.or} `)) : phrase(ui.wrong, field.value);
     };
+    field.addEventListener("keydown", onEnter(submit));
     return h(
       "form",
       { class: "ob-question", onsubmit: submit },

@@ -41,7 +41,7 @@ def sentences(fours: int, seed: int) -> tuple[Int[Tensor, "N L"], Int[Tensor, " 
     draw = torch.Generator().manual_seed(seed)
     token_ids = torch.randint(len(POLARITY + FLAG), len(WORDS) - 1, (fours, L), generator=draw)
     token_ids[:, -1] = WORDS.index(".")
-    places = torch.rand(fours, L - 1, generator=draw).argsort(dim=1)[:, :2].repeat_interleave(4, dim=0)
+    places = torch.rand(fours, L - 1, generator=draw, dtype=torch.float32).argsort(dim=1)[:, :2].repeat_interleave(4, dim=0)
     polarity, flag = torch.tensor([0, 1, 0, 1]).repeat(fours), torch.tensor([0, 0, 1, 1]).repeat(fours)
     features = torch.stack([polarity, len(POLARITY) + flag], dim=1)
     return token_ids.repeat_interleave(4, dim=0).scatter(1, places, features), (polarity == flag).long()

@@ -8,13 +8,14 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["costs", "errors", "notation", "precision", "words"],
+    ["costs", "errors", "notation", "precision", "stored", "words"],
     ["masks", "memory", "trace"],
     ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
     ["blocks", "dependency"],
     ["mutants", "training"],
-    ["polarity"],
+    ["polarity", "stacks"],
+    ["depth"],
     ["widgets.numbers"],
     ["widgets.controls", "widgets.view"],
     ["widgets.charts", "widgets.steps"],

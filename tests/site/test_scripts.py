@@ -128,6 +128,17 @@ def test_an_axis_is_cut_at_round_numbers(js, interval, due):
     assert js("ticks", *interval) == pytest.approx(due)
 
 
+@pytest.mark.parametrize(
+    "low, high, due",
+    [
+        (-10, 0.4, [1e-10, 1e-5, 1]), (-1.2, 1.1, [0.1, 1, 10]),
+        (-0.35, 0.78, [0.5, 1, 2, 5]), (0.1, 0.25, []), (0, 0, [1]),
+    ],
+)  # fmt: skip
+def test_a_logarithmic_axis_has_powers_of_ten_and_where_those_are_few_what_lies_between(js, low, high, due):
+    assert js("heightTicks", low, high, True) == pytest.approx(due)
+
+
 CONTROLS = [*Sliders([0, 1], [0, 0.5, 1]).entries("x"), *Choice(["relu", "silu"]).entries("phi"), *Sliders(1 / 3, [0, 1 / 3, 2 / 3]).entries("eps")]
 
 

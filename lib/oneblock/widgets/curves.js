@@ -67,15 +67,22 @@ function picture(frame, numbers, width) {
 
 const scale = (a, b, from, to) => (v) => +(from + ((v - a) / (b - a)) * (to - from)).toFixed(2);
 
-// On a logarithmic axis the powers of ten; of many powers, some.
+// On a logarithmic axis the powers of ten; of many powers, some; of few, twice and five times too.
 export function heightTicks(low, high, log) {
   if (!log) return ticks(low, high);
-  return ticks(low, high).filter(Number.isInteger).map((power) => +`1e${power}`);
+  const powers = ticks(low, high).filter(Number.isInteger);
+  if (powers.length > 1) return powers.map((power) => +`1e${power}`);
+  const between = [];
+  for (let power = Math.floor(low); power <= high; power++) between.push(...[1, 2, 5].map((m) => +`${m}e${power}`));
+  return between.filter((t) => Math.log10(t) >= low - 1e-9 && Math.log10(t) <= high + 1e-9);
 }
+
+// A tick has little room: 1e-5, not 0.00001.
+const short = (value) => (value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value));
 
 function axes(xs, heights, x, y, right, label) {
   const bottom = HEIGHT - EDGE.bottom;
-  const text = (attributes, value) => h("text", attributes, String(value).replace("-", "−"));
+  const text = (attributes, value) => h("text", attributes, short(value).replace("-", "−"));
   return [
     ...ticks(xs[0], xs[xs.length - 1]).flatMap((t) => [
       h("line", { class: "ob-rule", x1: x(t), x2: x(t), y1: EDGE.top, y2: bottom }),

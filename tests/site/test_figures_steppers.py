@@ -162,6 +162,17 @@ def test_a_screen_reader_hears_each_step_and_nothing_before(four):
     assert four.slider("Step").get_attribute("aria-valuetext") == "2 / 8 · Mean"
 
 
+def test_a_held_space_bar_is_one_press_and_shift_leaves_the_keys_to_others(open_figures):
+    figure = Shown(open_figures(stepper("by hand")), "by hand")
+    figure.root.focus()
+    for _ in range(4):
+        figure.page.keyboard.down("Space")  # the second and later ones repeat
+    assert figure.button("Pause").count() == 1
+    figure.page.keyboard.up("Space")
+    figure.press("Space", "Home", "Shift+ArrowRight")
+    assert figure.read()["place"].startswith("1 / ")
+
+
 def test_what_changed_is_said_in_words_and_not_by_colour_alone(four):
     four.press("ArrowRight", "ArrowRight")
     *_, made = four.read()["tensors"]

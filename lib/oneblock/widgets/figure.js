@@ -11,6 +11,8 @@ export function h(tag, attributes = {}, ...children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
+  // A browser that restores a page's fields would show what the figure does not.
+  if (["input", "select"].includes(tag)) element.setAttribute("autocomplete", "off");
   element.append(...children.filter((child) => child != null));
   return element;
 }

@@ -20,13 +20,20 @@ function mountAll() {
     const payload = place.querySelector("script[type='application/json']");
     if (!payload) reachable(place);
     if (!payload || place.querySelector(".ob")) continue;
-    const figure = JSON.parse(payload.textContent);
-    const view = h("div");
-    render({ model: standIn(figure), el: view });
-    const numbers = h("details", { class: "ob-numbers" }, h("summary", {}, figure.ui.table));
-    numbers.append(...[...place.children].filter((child) => child !== payload));
-    place.append(view, numbers);
+    try {
+      mount(place, payload, JSON.parse(payload.textContent));
+    } catch (error) {
+      console.error(error); // this figure stays a table; the others are drawn
+    }
   }
+}
+
+function mount(place, payload, figure) {
+  const view = h("div");
+  render({ model: standIn(figure), el: view });
+  const numbers = h("details", { class: "ob-numbers" }, h("summary", {}, figure.ui.table));
+  numbers.append(...[...place.children].filter((child) => child !== payload));
+  place.append(view, numbers);
 }
 
 // A table too wide for the page scrolls in its place; then keys can reach it.

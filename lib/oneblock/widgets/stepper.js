@@ -72,7 +72,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
 
   function onKey(event) {
     const { target, key } = event;
-    if (event.ctrlKey || event.altKey || event.metaKey || target.closest(".ob-controls, .ob-question, details")) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey || target.closest(".ob-controls, .ob-question, details")) return;
     if (target === stage && stage.scrollWidth > stage.clientWidth && key.startsWith("Arrow")) return;
     const presses = target.tagName === "BUTTON" || target.type === "checkbox";
     const action = {
@@ -84,7 +84,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
     }[key];
     if (!action) return;
     event.preventDefault();
-    action();
+    if (!(key === " " && event.repeat)) action(); // a held space bar is one press
   }
 
   function openQuestion() {
@@ -128,7 +128,7 @@ export function mountSteps(root, frame, numbers, ui, { read, write, predict }) {
   }
 
   function form(question) {
-    const field = h("input", { type: "text", inputmode: "text", autocomplete: "off", size: 8, "aria-label": phrase(ui.ask, question.label) });
+    const field = h("input", { type: "text", inputmode: "text", size: 8, "aria-label": phrase(ui.ask, question.label) });
     const reply = h("span", { class: "ob-reply", role: "status" });
     const submit = (event) => {
       event.preventDefault();

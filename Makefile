@@ -11,8 +11,9 @@ VENV_PYTHON = .venv/bin/python
 
 .PHONY: book site test chapters clean distclean python3
 
-book: site
-	@$(VENV_PYTHON) book/_tools/serve.py $(PORT)
+book: python3
+	@$(SETUP) book
+	@$(VENV_PYTHON) book/_tools/serve.py "$(PORT)"
 
 site: python3
 	@$(SETUP) book

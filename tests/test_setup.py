@@ -1,6 +1,7 @@
 """The set-up script installs no more than needed, and says plainly what is missing."""
 import ast
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,11 +49,52 @@ def test_a_missing_venv_module_is_told(monkeypatch, tmp_path):
         setup.make_venv(executable(tmp_path / "python3", "exit 1"))
 
 
-def test_a_taken_port_is_told():
+def test_a_taken_port_is_told_before_anything_is_built(monkeypatch):
+    monkeypatch.setattr(serve.build, "main", lambda: pytest.fail("built first"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(SystemExit, match=f"Port {port} .*make book PORT={port + 1}"):
-            serve.main(port)
+        with pytest.raises(SystemExit, match=f"Port {port} .*make book PORT={serve.another(port)}"):
+            serve.main(str(port))
+
+
+def test_a_failed_build_is_not_served(monkeypatch):
+    monkeypatch.setattr(serve.build, "main", lambda: "the builder's words")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(SystemExit, match="the builder's words"):
+        serve.main(str(port))
+
+
+@pytest.mark.parametrize("text", ["abc", "", "0", "-1", "65536", "70000", "80.5"])
+def test_what_is_no_port_is_told(text):
+    with pytest.raises(SystemExit, match=f"PORT is a whole number from 1 to 65535, not '{text}'"):
+        serve.port_of(text)
+
+
+@pytest.mark.parametrize("port, suggested", [(1, 8000), (80, 8000), (1023, 8000), (1024, 1025), (8000, 8001), (65534, 65535), (65535, 8000)])
+def test_the_port_suggested_instead_is_one_that_anybody_may_take(port, suggested):
+    assert serve.port_of(str(port)) == port
+    assert serve.another(port) == suggested
+
+
+def recipe(target, *settings):
+    """What `make` would run for a target."""
+    command = ["make", "--dry-run", "-C", str(TOOLS.parents[1]), target, *settings]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_make_book_leaves_the_build_to_what_holds_the_port():
+    assert 'serve.py "9000"' in recipe("book", "PORT=9000")
+    assert 'serve.py ""' in recipe("book", "PORT=")
+    assert "build.py" not in recipe("book")
+
+
+@pytest.mark.parametrize("value, due", [(None, False), ("", False), ("0", False), ("false", False), ("False", False), ("1", True), ("true", True), ("yes", True)])
+def test_ci_is_known_by_any_value_but_a_no(monkeypatch, value, due):
+    monkeypatch.delenv("CI", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CI", value)
+    assert browser.under_ci() is due
 
 
 def test_a_missing_browser_is_told(monkeypatch, tmp_path, capsys):
@@ -67,6 +109,20 @@ def test_a_browser_that_does_not_run_is_passed_over(monkeypatch, tmp_path):
     executable(tmp_path / "chromium", "exit 1")
     works = executable(tmp_path / "google-chrome", "exit 0")
     assert browser.find() == works
+
+
+def test_playwright_is_asked_where_its_own_browser_is(monkeypatch, tmp_path):
+    empty_path(monkeypatch, tmp_path)
+    own = executable(tmp_path / "Chromium for Testing", "exit 0")
+    python = executable(tmp_path / "python", f'echo "{own}"')
+    assert browser.find(python) == own
+    assert browser.find(executable(tmp_path / "bare", "exit 1")) is None
+
+
+def test_a_browser_that_playwright_has_yet_to_download_is_none(monkeypatch, tmp_path):
+    empty_path(monkeypatch, tmp_path)
+    assert str(tmp_path) in browser.playwrights(sys.executable)
+    assert browser.find(sys.executable) is None
 
 
 @pytest.fixture

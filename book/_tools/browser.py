@@ -3,14 +3,16 @@
 Debian's Chromium, Chrome, or Playwright's own: the first that runs is taken.
 Plain Python, since the set-up script imports it before anything is installed.
 """
-import glob
 import os
 import shutil
 import subprocess
 import sys
 
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-PLAYWRIGHT_CACHE = "~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"
+ASK_PLAYWRIGHT = (
+    "from playwright.sync_api import sync_playwright\n"
+    "with sync_playwright() as playwright: print(playwright.chromium.executable_path)"
+)
 MISSING = (
     "No Chromium or Chrome was found. Install one:\n"
     "  Debian:       apt-get install chromium\n"
@@ -27,11 +29,27 @@ def runs(path):
         return False
 
 
-def find():
+def playwrights(python):
+    """Where the Playwright of this Python keeps its browser, on any system."""
+    try:
+        answer = subprocess.check_output([python, "-c", ASK_PLAYWRIGHT], stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.decode().strip()
+
+
+def find(python=sys.executable):
     """The path of a browser that runs, or None."""
-    named = [path for path in map(shutil.which, NAMES) if path]
-    own = sorted(glob.glob(os.path.expanduser(PLAYWRIGHT_CACHE)))
-    return next(filter(runs, named + own), None)
+    for path in filter(None, map(shutil.which, NAMES)):
+        if runs(path):
+            return path
+    own = playwrights(python)
+    return own if own and runs(own) else None
+
+
+def under_ci():
+    """Is this CI? Services set CI to true or to 1."""
+    return os.environ.get("CI", "").strip().lower() not in ("", "0", "false")
 
 
 def install(python):
@@ -39,15 +57,15 @@ def install(python):
     if os.getuid() == 0 and shutil.which("apt-get"):
         subprocess.call(["apt-get", "update", "-qq"])
         subprocess.call(["apt-get", "install", "-qq", "-y", "chromium"])
-    if not find():
+    if not find(python):
         subprocess.call([python, "-m", "playwright", "install", "chromium"])
 
 
 def require(python):
     """Install a browser when there is none, and say plainly when that fails."""
-    if not find():
+    if not find(python):
         print("No browser yet: installing one for the tests.", flush=True)
         install(python)
-    if not find():
+    if not find(python):
         sys.stderr.write(MISSING + "\nWithout one the browser tests are skipped"
                          " (under CI they fail).\n")

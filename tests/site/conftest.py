@@ -3,7 +3,6 @@
 A page handed out by `open_page` has to behave: at the end of the test a request
 to another site, or a warning or error in the console, fails it.
 """
-import os
 from pathlib import Path
 from threading import Thread
 
@@ -49,7 +48,7 @@ def server(site):
 def browser():
     path = installed_browser.find()
     if path is None:
-        complain = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        complain = pytest.fail if installed_browser.under_ci() else pytest.skip
         complain(installed_browser.MISSING)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

@@ -35,27 +35,33 @@ class Reach:
 def dependency(
     f: Callable, x: Float[Tensor, "N L D"], valid_tokens: Bool[Tensor, "N L"] | None = None
 ) -> Float[Tensor, "N L D N L D"]:
-    """``∂f(x)[n,i,r] / ∂x[m,j,s]`` for every pair of cells: the whole Jacobian, all columns at once.
+    """``∂f(x)[n,i,r] / ∂x[m,j,s]`` for every pair of cells: the whole Jacobian, by reverse mode.
+
+    What ``f`` does under ``torch.no_grad()`` or behind ``.detach()`` leaves no trace: its dependence comes out as 0.
 
     Args:
-        f: any callable from ``[N, L, D]`` to ``[N, L, D]``; it is called as ``f(x)`` or ``f(x, valid_tokens)``.
-        x: ``[N, L, D]``.
+        f: any callable from ``[N, L, D]`` to ``[N, L, D]``; it is called as ``f(x)`` or ``f(x, valid_tokens)``. Of
+            one that draws random numbers, as dropout in training, this is the Jacobian of a single draw.
+        x: ``[N, L, D]``, finite.
         valid_tokens: ``[N, L]``, handed on to ``f`` if given.
     Returns:
         ``[N, L, D, N, L, D]``: the output's cell, then the input's.
     Raises:
-        ArgumentError: ``x`` or ``valid_tokens`` breaks its contract, or ``f`` returns another shape.
+        ArgumentError: ``x`` or ``valid_tokens`` breaks its contract, or ``f`` returns another shape or has a
+            derivative at ``x`` that is not finite: NaN would look like a contact.
     """
-    return jacobian(_of_rows(f, x, valid_tokens), x).detach()
+    return _finite(jacobian(_of_rows(f, x, valid_tokens), x).detach())
 
 
 def moved(
     f: Callable,
     x: Float[Tensor, "N L D"],
-    cell: tuple[int, int, int],
+    cell: tuple[int, int, int] | list[int],
     valid_tokens: Bool[Tensor, "N L"] | None = None,
 ) -> Float[Tensor, "N L D"]:
     """``∂f(x) / ∂x[cell]``: how far each output cell moves for each small step of one input cell, by forward mode.
+
+    Forward mode sees through ``torch.no_grad()``, but not through ``.detach()``.
 
     Args:
         cell: ``(n, i, r)``: sequence, position, feature, from 0.
@@ -66,17 +72,16 @@ def moved(
         ArgumentError: as in :func:`dependency`; or ``cell`` is none of ``x``.
     """
     rows = _of_rows(f, x, valid_tokens)
-    if len(cell) != 3 or not all(0 <= place < size for place, size in zip(cell, x.shape, strict=True)):
-        raise ArgumentError("cell", f"(n, i, r) within {list(x.shape)}, from 0", cell)
+    _check_cell(cell, x)
     touch = torch.zeros_like(x)
-    touch[cell] = 1
-    return torch.func.jvp(rows, (x,), (touch,))[1].detach()
+    touch[tuple(cell)] = 1
+    return _finite(torch.func.jvp(rows, (x,), (touch,))[1].detach())
 
 
 def reach(f: Callable, x: Float[Tensor, "N L D"], valid_tokens: Bool[Tensor, "N L"] | None = None) -> Reach:
     """Which features, positions and sequences of the output move with which of the input.
 
-    Args, Raises: as in :func:`dependency`.
+    Args, Raises: as in :func:`dependency`, and like it of a single draw and blind behind ``.detach()``.
     """
     moves = dependency(f, x, valid_tokens) != 0
     pairs = {"features": (2, 5), "positions": (1, 4), "sequences": (0, 3)}
@@ -87,6 +92,8 @@ def reach(f: Callable, x: Float[Tensor, "N L D"], valid_tokens: Bool[Tensor, "N 
 def _of_rows(f: Callable, x: Tensor, valid_tokens: Tensor | None) -> Callable[[Tensor], Tensor]:
     """``f`` with its mask, held to returning the shape it got."""
     check_tensor("x", x, "N L D")
+    if not x.isfinite().all():
+        raise ArgumentError("x", "finite throughout", x, "where x is infinite or NaN, a derivative says nothing")
     if valid_tokens is not None:
         check_valid_tokens(valid_tokens, x)
 
@@ -98,6 +105,19 @@ def _of_rows(f: Callable, x: Tensor, valid_tokens: Tensor | None) -> Callable[[T
         return y
 
     return rows
+
+
+def _check_cell(cell: object, x: Tensor) -> None:
+    """A list of places is fine; a bool is no place."""
+    whole = isinstance(cell, (tuple, list)) and len(cell) == 3 and all(type(place) is int for place in cell)
+    if not whole or not all(0 <= place < size for place, size in zip(cell, x.shape, strict=True)):
+        raise ArgumentError("cell", f"(n, i, r) within {list(x.shape)}, from 0", cell)
+
+
+def _finite(derivatives: Tensor) -> Tensor:
+    if not derivatives.isfinite().all():
+        raise ArgumentError("f", "a module with finite derivatives at x", derivatives, "one of them is infinite or NaN")
+    return derivatives
 
 
 def _off_diagonal(table: Tensor) -> Tensor:

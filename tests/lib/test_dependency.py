@@ -135,6 +135,40 @@ def test_rows_are_outputs_and_columns_are_inputs(fixed):
     assert table.crosses == ("positions",)
 
 
+def test_a_derivative_below_zero_is_a_contact_and_so_is_a_single_one(fixed):
+    x, others = fixed(N, L, D), torch.ones(L).diag().bool()
+    others[L // 2, L // 2] = False  # the middle is taken from itself
+    table = reach(lambda rows: rows - rows.flip(1), x)
+    assert torch.equal(table.positions, others | torch.eye(L).flip(1).bool() & ~torch.eye(L).bool())
+    assert table.crosses == ("positions",)
+
+    def one_cell_reads_one_other(rows):
+        touch = torch.zeros_like(rows)
+        touch[1, 2, 3] = 1
+        return rows - touch * rows[0, 4, 5]
+
+    table = reach(one_cell_reads_one_other, x)
+    for found, place, size in [(table.sequences, (1, 0), N), (table.positions, (2, 4), L), (table.features, (3, 5), D)]:
+        due = torch.eye(size).bool()
+        due[place] = True
+        assert torch.equal(found, due)
+    assert torch.equal(moved(one_cell_reads_one_other, x, (0, 4, 5)).nonzero(), torch.tensor([[0, 4, 5], [1, 2, 3]]))
+
+
+@pytest.mark.parametrize("cut", ["no_grad", "detach"])
+def test_what_is_cut_off_from_autograd_comes_out_as_zero_and_forward_mode_sees_through_no_grad(fixed, cut):
+    f = torch.no_grad()(lambda rows: 2 * rows) if cut == "no_grad" else lambda rows: 2 * rows.detach()
+    assert not dependency(f, fixed(N, L, D)).any()
+    assert moved(f, fixed(N, L, D), (0, 0, 0)).any() == (cut == "no_grad")
+
+
+def test_of_a_random_module_a_single_draw_is_seen(fixed):
+    torch.manual_seed(0)
+    f, x = nn.Dropout(0.5), fixed(N, L, D)
+    kept = [dependency(f, x).count_nonzero() for _ in range(2)]
+    assert 0 < kept[0] < x.numel() and kept[0] != kept[1]
+
+
 def test_a_relu_that_is_off_hides_what_it_reads(fixed):
     x = fixed(N, L, D)
     assert reach(lambda rows: (rows - 100).relu(), x).crosses == () and not moved(lambda r: (r - 100).relu(), x, (0, 0, 0)).any()
@@ -169,7 +203,23 @@ def test_broken_contracts_are_named(fixed, look):
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
-@pytest.mark.parametrize("cell", [(0, 0), (2, 0, 0), (0, 5, 0), (0, 0, -1)])
+@pytest.mark.parametrize("cell", [(0, 0), (2, 0, 0), (0, 5, 0), (0, 0, -1), (0, 0, 1.0), (0, 0, True), 3, None])
 def test_a_cell_outside_the_input_is_refused(fixed, cell):
     with pytest.raises(ArgumentError, match=r"^cell must be \(n, i, r\) within \[2, 5, 6\], from 0; got"):
         moved(nn.Identity(), fixed(N, L, D), cell)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_a_cell_may_be_a_list_and_is_one_cell_all_the_same(fixed):
+    f, x = of("PreNorm", fixed), fixed(N, L, D)
+    assert torch.equal(moved(f, x, [0, 0, 1]), moved(f, x, (0, 0, 1)))
+
+
+@pytest.mark.parametrize("look", [dependency, reach, lambda f, x: moved(f, x, (0, 0, 0))])
+def test_what_is_not_finite_would_look_like_a_contact_and_is_refused(fixed, look):
+    x = fixed(N, L, D)
+    for odd in (torch.nan, torch.inf):
+        with pytest.raises(ArgumentError, match=r"^x must be finite throughout; got float64 \[2, 5, 6\]; where x is"):
+            look(nn.Identity(), x.index_fill(1, torch.tensor([2]), odd))
+    with pytest.raises(ArgumentError, match=r"^f must be a module with finite derivatives at x; got float64 \[2, 5, 6"):
+        look(lambda rows: (rows - x).sqrt(), x)

@@ -13,6 +13,7 @@ from torch import Tensor
 from oneblock.activations import activation_named
 from oneblock.errors import ShapeError, check_eps, check_tensor
 from oneblock.norms import layer_norm
+from oneblock.precision import widened
 from oneblock.slopes import SLOPES
 
 ONE_ROW = "a Jacobian is taken at one row; torch.vmap goes over the rows of a batch"
@@ -50,17 +51,18 @@ def layer_norm_jacobian(
         x: ``[D]``; gamma: ``[D]``, ``None`` means 1.
         eps: ε, in the unit of ``x²``. A constant row with ``ε = 0`` gives NaN.
     Returns:
-        ``[D, D]``, in the unit ``1/x``.
+        ``[D, D]``, in the unit ``1/x``. Half precision is computed in float32 and rounded once, as the norm is.
     Raises:
         ArgumentError: naming the argument, for a tensor that is not floating ``[D]``, or a bad ε.
     Source: derived here; the operation is that of Ba, Kiros, Hinton, 2016, arXiv:1607.06450.
     """
     _check(x, gamma, eps)
-    centred = x - x.mean()
+    wide, D = widened(x), x.shape[-1]
+    centred = wide - wide.mean()
     s = (centred.square().mean() + eps).sqrt()
-    x_hat, D = centred / s, x.shape[-1]
-    J = (_unit(x) - 1 / D - torch.outer(x_hat, x_hat) / D) / s
-    return J if gamma is None else gamma[:, None] * J
+    x_hat = centred / s
+    J = (_unit(wide) - 1 / D - torch.outer(x_hat, x_hat) / D) / s
+    return (J if gamma is None else gamma[:, None] * J).to(x.dtype)
 
 
 def rms_norm_jacobian(
@@ -73,8 +75,8 @@ def rms_norm_jacobian(
 
     Args:
         x: ``[D]``; gamma: ``[D]``, ``None`` means 1.
-        eps: ε, in the unit of ``x²``; ``None`` is the machine epsilon of the dtype, as in torch. A row of
-            zeros with ``ε = 0`` gives NaN.
+        eps: ε, in the unit of ``x²``; ``None`` is that of :func:`oneblock.norms.rms_norm`. A row of zeros with
+            ``ε = 0`` gives NaN.
     Returns:
         ``[D, D]``, in the unit ``1/x``.
     Raises:
@@ -82,12 +84,13 @@ def rms_norm_jacobian(
     Source: derived here; the operation is that of Zhang, Sennrich, 2019, arXiv:1910.07467.
     """
     check_tensor("x", x, "D", ONE_ROW)
-    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    wide, D = widened(x), x.shape[-1]
+    eps = torch.finfo(wide.dtype).eps if eps is None else eps
     _check(x, gamma, eps)
-    rms = (x.square().mean() + eps).sqrt()
-    x_hat, D = x / rms, x.shape[-1]
-    J = (_unit(x) - torch.outer(x_hat, x_hat) / D) / rms
-    return J if gamma is None else gamma[:, None] * J
+    rms = (wide.square().mean() + eps).sqrt()
+    x_hat = wide / rms
+    J = (_unit(wide) - torch.outer(x_hat, x_hat) / D) / rms
+    return (J if gamma is None else gamma[:, None] * J).to(x.dtype)
 
 
 def softmax_jacobian(weights: Float[Tensor, " L"]) -> Float[Tensor, "L L"]:
@@ -151,11 +154,11 @@ def pre_ln_factors(
     Returns:
         Two matrices ``[D, D]``, for :func:`pre_ln_jacobian`.
     Raises:
-        ArgumentError: as in :func:`layer_norm_jacobian`.
+        ArgumentError: as in :func:`layer_norm_jacobian`, or ``S`` gives anything but one row ``[D]``.
     Source: derived here, by the chain rule.
     """
     J_LN = layer_norm_jacobian(x, gamma, eps)
-    return jacobian(S, layer_norm(x, gamma, beta, eps)), J_LN
+    return jacobian(_row_to_row(S), layer_norm(x, gamma, beta, eps)), J_LN
 
 
 def post_ln_factors(
@@ -169,6 +172,7 @@ def post_ln_factors(
     Args, returns, raises and source: as in :func:`pre_ln_factors`. β comes after everything and drops out.
     """
     check_tensor("x", x, "D", ONE_ROW)
+    S = _row_to_row(S)
     return layer_norm_jacobian(x + S(x), gamma, eps), jacobian(S, x)
 
 
@@ -199,6 +203,18 @@ def post_ln_jacobian(J_LN: Float[Tensor, "D D"], J_S: Float[Tensor, "D D"]) -> F
     """
     _check_pair(J_LN=J_LN, J_S=J_S)
     return J_LN @ (_unit(J_S) + J_S)
+
+
+def _row_to_row(S: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """``S``, held to returning the shape it got."""
+
+    def checked(x: Tensor) -> Tensor:
+        y = S(x)
+        if not isinstance(y, Tensor) or y.shape != x.shape:
+            raise ShapeError("S", f"a sublayer from [D] to [D], here {list(x.shape)}", y)
+        return y
+
+    return checked
 
 
 def _unit(like: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from oneblock.jacobians import (
     rms_norm_jacobian,
     softmax_jacobian,
 )
-from oneblock.norms import layer_norm
+from oneblock.norms import layer_norm, rms_norm
 
 EPS = [0.0, 1e-5, 0.1]
 WIDTHS = [3, 5, 13]
@@ -70,6 +70,16 @@ def test_the_default_epsilon_is_torchs(fixed, name):
         x = 1e-3 * fixed(5, dtype=dtype)
         due = by_autograd(lambda row: norm(row, None, default), x)
         assert (closed(x) - due).abs().max() < tolerance * due.abs().max()
+
+
+@pytest.mark.parametrize("closed, norm", [(layer_norm_jacobian, layer_norm), (rms_norm_jacobian, rms_norm)])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_in_half_precision_a_small_row_is_measured_as_the_norm_measures_it(fixed, closed, norm, dtype):
+    x, gamma = (1e-3 * fixed(5)).to(dtype), fixed(5, seed=1).to(dtype)
+    J, due = closed(x, gamma), by_autograd(lambda row: norm(row, gamma), x)
+    assert J.dtype == dtype
+    scale = due.abs().max().item()
+    torch.testing.assert_close(J, due, atol=2 * torch.finfo(dtype).eps * scale, rtol=0)
 
 
 @every_norm

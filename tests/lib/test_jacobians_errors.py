@@ -8,6 +8,7 @@ from oneblock.jacobians import (
     layer_norm_jacobian,
     post_ln_factors,
     post_ln_jacobian,
+    pre_ln_factors,
     pre_ln_jacobian,
     rms_norm_jacobian,
     softmax_jacobian,
@@ -55,3 +56,11 @@ def test_two_factors_must_fit(fixed, combine, names):
         combine(fixed(3, 3), fixed(5, 5))
     with pytest.raises(ShapeError, match=rf"^{second} must be floating \[D, D\]; got float64 \[3\]"):
         combine(fixed(3, 3), fixed(3))
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("factors", [pre_ln_factors, post_ln_factors])
+@pytest.mark.parametrize("S", [lambda x: x[:1], lambda x: x.sum(), lambda x: x[None], lambda x: (x, x)])
+def test_a_sublayer_gives_a_row_of_the_width_it_got(fixed, factors, S):
+    with pytest.raises(ShapeError, match=r"^S must be a sublayer from \[D\] to \[D\], here \[5\]; got "):
+        factors(S, fixed(5))

@@ -12,8 +12,7 @@ so that all machines agree in the digits shown. :func:`measure` is one run, :fun
     slope([one.K for one in post], [one.curves["ffn_gradient"][-1][1] for one in post])
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from math import log
 from statistics import linear_regression, median
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from oneblock.errors import check_tensor
-from oneblock.stacks import INITS, Stack, cut_branches, named, scale_branches, stack
+from oneblock.stacks import INITS, Stack, cut_branches, drawn_in_float64, named, scale_branches, stack
 from oneblock.trace import Trace, record
 
 TEXT, TOKEN = "one class a text", "one class a token"
@@ -122,7 +121,7 @@ def measure(
     Source: the gradient of the last W₂ is that of theorem 1 in Xiong et al., 2020, arXiv:2002.04745.
     """
     start, loss_of, given = named("init", init, INITS), named("loss", loss, LOSSES), task(seed, sizes)
-    with _drawn_in_float64(seed):
+    with drawn_in_float64(seed):
         deep = stack(structure, K, sizes.D, sizes.H, sizes.F)
         start(deep)
     scale_branches(deep, scale)
@@ -199,7 +198,7 @@ def spread(values: Iterable[float]) -> list[float]:
 
 
 def slope(depths: Sequence[int], values: Sequence[float]) -> float:
-    """The exponent p of the best line ``log(value) = p·log(K) + constant``: −0.5 means that values fall as 1/√K."""
+    """The exponent p of the best line ``log(value) = p·log(K) + constant``; at −0.5 values fall as 1/√K."""
     return linear_regression([log(K) for K in depths], [log(value) for value in values]).slope
 
 
@@ -221,16 +220,3 @@ def _ratio(trace: Trace, total: str) -> float:
     """``‖branch‖ / ‖what it is added to‖`` of one residual sum."""
     reads = trace.step(total).reads
     return (trace[reads["increment"]].norm() / trace[reads["x"]].norm()).item()
-
-
-@contextmanager
-def _drawn_in_float64(seed: int) -> Iterator[None]:
-    """Drawn in float32, first values would differ in their last bit from one kind of CPU to another."""
-    before = torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        torch.set_default_dtype(torch.float64)
-        try:
-            yield
-        finally:
-            torch.set_default_dtype(before)

@@ -1,9 +1,11 @@
 """Fresh stacks of blocks: where the norms stand, and the first values of the parameters."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import TypeVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -104,6 +106,22 @@ INITS: dict[str, Callable[[Stack], None]] = {
     "Xavier": xavier,
     "branches / √(2K)": shrink_branches,
 }
+
+
+@contextmanager
+def drawn_in_float64(seed: int) -> Iterator[None]:
+    """Draws first values from ``seed``, in float64; torch's own seed and dtype are left alone.
+
+    In float32 they would differ in their last bit from one kind of CPU to another.
+    """
+    before = torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        torch.set_default_dtype(torch.float64)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
 
 
 def cut_branches(deep: Stack) -> None:

@@ -15,7 +15,7 @@ LAYERS = [
     ["blocks", "dependency"],
     ["mutants", "training"],
     ["polarity", "stacks"],
-    ["depth"],
+    ["depth", "orders"],
     ["widgets.numbers"],
     ["widgets.controls", "widgets.view"],
     ["widgets.charts", "widgets.steps"],

@@ -6,7 +6,16 @@ import torch
 from torch import nn
 
 from oneblock.errors import ArgumentError
-from oneblock.stacks import INITS, STRUCTURES, cut_branches, scale_branches, shrink_branches, stack, xavier
+from oneblock.stacks import (
+    INITS,
+    STRUCTURES,
+    cut_branches,
+    drawn_in_float64,
+    scale_branches,
+    shrink_branches,
+    stack,
+    xavier,
+)
 
 pytestmark = pytest.mark.usefixtures("as_readers_run_it")
 D, H, F = 10, 5, 7
@@ -107,7 +116,8 @@ def test_scaling_multiplies_what_each_branch_adds_and_nothing_else(fixed):
     for one, other in zip(plain.blocks, scaled.blocks, strict=True):
         torch.testing.assert_close(0.3 * one.attend(x, None), other.attend(x, None))
         torch.testing.assert_close(0.3 * one.process(x), other.process(x))
-        assert torch.equal(one.first_norm(x), other.first_norm(x)) and torch.equal(one.second_norm(x), other.second_norm(x))
+        assert torch.equal(one.first_norm(x), other.first_norm(x))
+        assert torch.equal(one.second_norm(x), other.second_norm(x))
 
 
 def test_shrinking_divides_by_the_root_of_the_number_of_branches(fixed):
@@ -131,6 +141,16 @@ def test_cut_branches_add_as_before_but_pass_no_gradient(fixed):
     upstream = fixed(2, 3, D, seed=1)
     cut(x).backward(upstream)
     assert torch.equal(x.grad, upstream)
+
+
+def test_first_values_are_drawn_in_float64_and_torchs_own_seed_and_dtype_stay():
+    before = torch.random.get_rng_state()
+    drawn = []
+    for seed in (5, 5, 6):
+        with drawn_in_float64(seed):
+            drawn.append(stack("Pre-LN", 1, D, H, F).blocks[0].linear1.weight)
+    assert drawn[0].dtype == torch.float64 and torch.equal(*drawn[:2]) and not torch.equal(*drawn[1:])
+    assert torch.equal(before, torch.random.get_rng_state()) and torch.get_default_dtype() == torch.float32
 
 
 def test_an_unknown_structure_is_refused():

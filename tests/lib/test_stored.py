@@ -30,7 +30,8 @@ def test_a_file_says_what_made_it_and_has_one_record_a_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"), [({}, [0, 1, 2]), ({"name": "a"}, [0, 2]), ({"name": "a", "steps": 2}, [2]), ({"steps": 9}, [])]
+    ("wanted", "found"),
+    [({}, [0, 1, 2]), ({"name": "a"}, [0, 2]), ({"name": "a", "steps": 2}, [2]), ({"steps": 9}, [])],
 )
 def test_pick_keeps_the_records_whose_fields_are_all_as_wanted(wanted, found):
     runs = [Run("a", 1, []), Run("b", 2, []), Run("a", 2, [])]

@@ -8,12 +8,20 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from oneblock.errors import ArgumentError, DtypeError, ShapeError, check_probability, check_size, check_tensor
+from oneblock.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    check_dtype,
+    check_probability,
+    check_size,
+    check_tensor,
+)
 from oneblock.masks import check_valid_tokens
 from oneblock.trace import tap
 
 ROW_READS_COLUMN = "True where row i may read column j"
-SAME_SHAPE = "q, k and v have one shape"
+SAME_SHAPE, SAME_DTYPE = "q, k and v have one shape", "q, k and v have one dtype"
 
 
 def attention(
@@ -27,20 +35,19 @@ def attention(
     """``mix_i = Σ_j α_ij v_j`` with ``α = softmax(q kᵀ / √E)``: each row of α is a share of 1 over the positions.
 
     Args:
-        q, k, v: ``[..., L, E]``; with ``valid_tokens`` ``[N, H, L, E]``.
+        q, k, v: ``[..., L, E]``, of one shape and, but under autocast, one dtype; with ``valid_tokens`` ``[N, H, L, E]``.
         valid_tokens: ``[N, L]``; no position reads one that is ``False``.
         may_read: ``[L, L]``; position i reads j only if ``may_read[i, j]``.
         dropout: acts on α if given.
     Returns:
         ``[..., L, E]``.
     Raises:
-        ArgumentError: naming the argument, for a tensor that is not floating, shapes that do not fit, a mask that
+        ArgumentError: naming the argument, for a tensor that is not floating, shapes or dtypes that differ, a mask that
             is not bool or leaves a position nothing to read.
     Source: Vaswani et al., *Attention Is All You Need*, 2017, section 3.2.1, arXiv:1706.03762.
     """
     check_tensor("q", q, "... L E")
-    check_tensor("k", k, "... L E", SAME_SHAPE, L=q.shape[-2], E=q.shape[-1])
-    check_tensor("v", v, "... L E", SAME_SHAPE, L=q.shape[-2], E=q.shape[-1])
+    _check_like_q(q, k=k, v=v)
     E, worked = q.shape[-1], "(Σe⟨{q[h,e]}·{k[h,j,e]}⟩) / √#E"
     scores = tap("scores", q @ k.mT / sqrt(E), "{q} {k}ᵀ / √E", worked, q=q, k=k)
     scores = _masked(scores, valid_tokens, may_read)
@@ -84,6 +91,8 @@ class MultiHeadAttention(nn.Module):
         check_tensor("x", x, "... L D", "the last axis holds the features", D=self.D)
         if valid_tokens is not None:
             check_valid_tokens(valid_tokens, x)
+        for name, parameter in self.named_parameters():
+            check_dtype(name, parameter, x)
         q, k, v = (self._project(letter, part, x) for part, letter in enumerate("QKV"))
         dropout = self.dropout if self.training and self.dropout.p else None
         mixed = attention(q, k, v, valid_tokens, may_read, dropout)
@@ -107,6 +116,15 @@ class MultiHeadAttention(nn.Module):
 
     def extra_repr(self) -> str:
         return f"D={self.D}, H={self.H}"
+
+
+def _check_like_q(q: Tensor, **others: Tensor) -> None:
+    """Refuses what torch would stretch to the queries, or turn down without a name."""
+    for name, value in others.items():
+        check_tensor(name, value, "... L E", SAME_SHAPE)
+        if value.shape != q.shape:
+            raise ShapeError(name, f"floating [..., L, E] = {list(q.shape)}, the shape of q", value, SAME_SHAPE)
+        check_dtype(name, value, q, "q", SAME_DTYPE)
 
 
 def _masked(scores: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:

@@ -1,7 +1,9 @@
 """One form of message: the rule, what came, what to do.
 
-The checks read types, shapes and Python numbers, never a tensor's values: they cost nothing beside the
-arithmetic and hold under ``torch.func``. A NaN inside a tensor therefore passes through, as in torch.
+The checks read types, shapes and Python numbers: they cost nothing beside the arithmetic and hold under
+``torch.func``. A NaN inside a tensor therefore passes through, as in torch. Values are read in two places only:
+of the masks ``valid_tokens`` and ``may_read``, where a row without a True would give NaN, and by
+:mod:`oneblock.dependency`, to which NaN would look like a contact.
 """
 
 import reprlib
@@ -9,7 +11,10 @@ from collections.abc import Callable
 from math import inf
 from numbers import Integral, Real
 
+import torch
 from torch import Tensor
+
+ONE_DTYPE = "bring the module and its input to one dtype"
 
 
 def describe(value: object) -> str:
@@ -57,6 +62,12 @@ def check_tensor(argument: str, value: object, axes: str, hint: str = "", **size
         raise ShapeError(argument, f"{due} with no axis of size 0", value, "look where it was cut to nothing")
 
 
+def check_dtype(argument: str, value: Tensor, x: Tensor, of: str = "x", hint: str = ONE_DTYPE) -> None:
+    """Refuses a tensor of another dtype than ``x``; under autocast torch itself brings the two together."""
+    if value.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise DtypeError(argument, f"{str(x.dtype).removeprefix('torch.')}, the dtype of {of}", value, hint)
+
+
 def check_number(argument: str, value: object, due: str, valid: Callable[[Real], bool]) -> None:
     """Refuses all but a real number (``True`` is none) that is ``valid``."""
     if isinstance(value, bool) or not isinstance(value, Real) or not valid(value):
@@ -71,6 +82,12 @@ def check_eps(eps: object) -> None:
 def check_size(argument: str, size: object) -> None:
     """Refuses an axis size that is no positive whole number."""
     check_number(argument, size, "a whole number ≥ 1", lambda number: isinstance(number, Integral) and number >= 1)
+
+
+def check_flag(argument: str, flag: object) -> None:
+    """Refuses a switch that is neither ``True`` nor ``False``."""
+    if not isinstance(flag, bool):
+        raise ArgumentError(argument, "True or False", flag)
 
 
 def check_probability(argument: str, p: object) -> None:

@@ -50,12 +50,29 @@ def test_a_sequence_of_no_position_is_refused(fixed, module):
 
 
 @pytest.mark.parametrize("argument", ["k", "v"])
-@pytest.mark.parametrize("shape", [(2, 3, 5, 2), (2, 3, 7, 6)])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 2), (2, 3, 7, 6), (1, 3, 7, 2), (2, 1, 7, 2), (3, 7, 2)])
 def test_keys_and_values_have_the_shape_of_the_queries(fixed, argument, shape):
     given = {"q": fixed(2, 3, 7, 2), "k": fixed(2, 3, 7, 2), "v": fixed(2, 3, 7, 2), argument: fixed(*shape)}
-    due = rf"^{argument} must be floating \[\.\.\., L, E\] = \[\.\.\., 7, 2\]; got .*; q, k and v have one shape$"
+    due = rf"^{argument} must be floating \[\.\.\., L, E\] = \[2, 3, 7, 2\], the shape of q; got .*; q, k and v have one shape$"
     with pytest.raises(ShapeError, match=due):
         attention(**given)
+
+
+@pytest.mark.parametrize("argument", ["k", "v"])
+def test_keys_and_values_have_the_dtype_of_the_queries(fixed, argument):
+    given = {"q": fixed(3, 7, 2), "k": fixed(3, 7, 2), "v": fixed(3, 7, 2), argument: fixed(3, 7, 2).float()}
+    due = rf"^{argument} must be float64, the dtype of q; got float32 \[3, 7, 2\]; q, k and v have one dtype$"
+    with pytest.raises(DtypeError, match=due):
+        attention(**given)
+
+
+@pytest.mark.parametrize("name", ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"])
+def test_a_parameter_of_another_precision_is_named(fixed, module, name):
+    parameter = module.get_parameter(name)
+    parameter.data = parameter.data.float()
+    due = rf"^{name} must be float64, the dtype of x; got float32 .*; bring the module and its input to one dtype$"
+    with pytest.raises(DtypeError, match=due):
+        module(fixed(2, 5, 6))
 
 
 def test_a_padding_mask_of_numbers_is_refused(fixed, module):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from oneblock.blocks import PostNorm, PreNorm
-from oneblock.errors import ArgumentError, ShapeError
+from oneblock.errors import ArgumentError, DtypeError, ShapeError
 from oneblock.trace import record
 
 N, L, D, H, F = 2, 5, 6, 3, 11
@@ -65,6 +65,25 @@ def test_it_is_torchs_layer_in_value_and_gradient(fixed, kind, activation, bias,
     for name in due:
         message = lambda m, n=name: f"{n}: {m}"  # noqa: E731
         torch.testing.assert_close(mine[name], due[name], atol=tolerance, rtol=tolerance, msg=message)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_both_norms_have_the_epsilon_that_is_given(fixed, kind):
+    options = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "layer_norm_eps": 0.1}
+    theirs = fill(nn.TransformerEncoderLayer(D, H, F, **options, norm_first=BLOCKS[kind]).double(), fixed)
+    ours, x = kind(D, H, F, eps=0.1).double(), fixed(N, L, D)
+    ours.load_state_dict(theirs.state_dict())
+    torch.testing.assert_close(ours(x), theirs(x), atol=1e-12, rtol=0)
+    assert (ours(x) - fill(kind(D, H, F).double(), fixed)(x)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_under_autocast_a_block_keeps_its_stream_in_float32_and_stays_close(fixed, kind):
+    block, x = fill(kind(D, H, F), fixed), fixed(N, L, D, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = block(x)
+    assert y.dtype == torch.float32 and not torch.equal(y, block(x))
+    torch.testing.assert_close(y, block(x), atol=0.1, rtol=0)
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
@@ -178,6 +197,8 @@ def test_broken_contracts_are_named(fixed, kind):
         block(fixed(2, 5, 7))
     with pytest.raises(ShapeError, match=r"^x must be floating \[N, L, D\] = \[N, L, 6\]; got float64 \[5, 6\]; add a batch"):
         block(fixed(5, 6))
+    with pytest.raises(DtypeError, match=r"^in_proj_weight must be float32, the dtype of x; got float64"):
+        block(fixed(N, L, D).float())
     with pytest.raises(ArgumentError, match=r"^valid_tokens must be .*; rows \[0\] are all padding"):
         block(fixed(N, L, D), VALID & torch.tensor([[False], [True]]))
 

@@ -8,7 +8,9 @@ from oneblock.errors import (
     ArgumentError,
     DtypeError,
     ShapeError,
+    check_dtype,
     check_eps,
+    check_flag,
     check_probability,
     check_size,
     check_tensor,
@@ -112,6 +114,23 @@ def test_a_size_is_a_whole_number_from_one_up(size):
     with pytest.raises(ArgumentError, match=r"^D must be a whole number ≥ 1; got"):
         check_size("D", size)
     check_size("D", 1)
+
+
+@pytest.mark.parametrize("flag", [0, 1, None, "no", torch.tensor(True)])
+def test_a_switch_is_true_or_false(flag):
+    with pytest.raises(ArgumentError, match=r"^bias must be True or False; got"):
+        check_flag("bias", flag)
+    check_flag("bias", True)
+    check_flag("bias", False)
+
+
+def test_another_dtype_is_refused_but_under_autocast():
+    half, whole = torch.zeros(2, dtype=torch.bfloat16), torch.zeros(2)
+    with pytest.raises(DtypeError, match=r"^k must be float32, the dtype of q; got bfloat16 \[2\]; cast it$"):
+        check_dtype("k", half, whole, "q", "cast it")
+    check_dtype("k", whole, whole)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        check_dtype("k", half, whole)
 
 
 def test_the_checks_read_no_value_so_that_they_hold_without_data():

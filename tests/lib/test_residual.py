@@ -41,6 +41,14 @@ def test_whole_numbers_are_refused(fixed, argument):
         residual(**terms)
 
 
+def test_two_dtypes_are_refused_but_under_autocast(fixed):
+    x, increment = fixed(3, 5, dtype=torch.float32), fixed(3, 5, seed=1).bfloat16()
+    with pytest.raises(DtypeError, match=r"^increment must be float32, the dtype of x; got bfloat16 \[3, 5\]; .* cast one"):
+        residual(x, increment)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(residual(x, increment), x + increment.float())
+
+
 def test_an_empty_row_is_refused():
     with pytest.raises(ShapeError, match=r"^x must be .* no axis of size 0; got float32 \[3, 0\]"):
         residual(torch.zeros(3, 0), torch.zeros(3, 0))

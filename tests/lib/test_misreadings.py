@@ -43,6 +43,8 @@ def test_epsilon_outside_the_root_is_told_from_epsilon_inside():
     trace = record(layer_norm, numbers(1, 3), eps=3.0)
     assert trace["std"].tolist() == [2]
     assert of(trace, "std") == {"no_root": [4], "eps_outside": [4]}
+    assert of(record(layer_norm, numbers(1, 5), eps=0.5), "std") == {"no_root": [4.5], "eps_outside": [2.5]}
+    assert of(record(rms_norm, numbers(1, 7), eps=0.5), "rms") == {"no_root": [25.5], "eps_outside": [5.5]}
 
 
 def test_the_mistakes_of_an_rms_norm():
@@ -69,6 +71,11 @@ def test_a_transposed_matrix_that_is_not_square_cannot_be_multiplied(fixed):
 def test_without_a_bias_there_is_none_to_forget(fixed):
     trace = record(ffn, fixed(5), fixed(7, 5), None, fixed(5, 7), None)
     assert of(trace, "h") == {} and "no_bias" not in of(trace, "z")
+
+
+def test_an_activation_can_be_forgotten_without_a_bias():
+    trace = record(ffn, X, W, B, V, None)
+    assert of(trace, "z") == {"activation_forgotten": [-1.5, 0.5], "transposed": [0, 0]}
 
 
 def test_a_step_without_known_mistakes_has_none(fixed):

@@ -176,7 +176,7 @@ class RMSNorm(nn.Module):
 def _axes_from_the_end(x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
     """``axes`` as sorted negative numbers, so that one pair of axes is written in one way."""
     known = range(-x.ndim, x.ndim)
-    if not isinstance(axes, tuple) or not axes or any(isinstance(a, bool) or a not in known for a in axes):
+    if not isinstance(axes, tuple) or not axes or any(type(a) is not int or a not in known for a in axes):
         raise ArgumentError("axes", f"a tuple of axes of x, each from {-x.ndim} to {x.ndim - 1}", axes)
     from_the_end = sorted({axis % x.ndim - x.ndim for axis in axes})
     if len(from_the_end) < len(axes):

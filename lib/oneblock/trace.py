@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from oneblock.errors import ShapeError
+from oneblock.errors import ArgumentError, ShapeError
 from oneblock.notation import SYMBOLS
 
 
@@ -57,6 +57,8 @@ class Trace:
 
     def step(self, name: str) -> Step:
         """The step that made a tensor."""
+        if name not in self.names:
+            raise KeyError(f"no step is named {name!r} in this trace; it has {', '.join(self.names)}")
         return self.steps[self.names.index(name)]
 
     def axes(self, name: str) -> tuple[str, ...]:
@@ -74,6 +76,8 @@ class Trace:
 
         Keys, values and masks stay whole: one position reads those of all.
         """
+        if len(index) > 2:
+            raise ArgumentError("index", "(n, l), or (l) where there is no batch", index, "pick() takes other axes")
         return self.pick(**dict(zip("nl"[2 - len(index) :], index, strict=True)))
 
     def pick(self, **index: int) -> "Trace":

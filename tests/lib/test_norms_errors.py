@@ -57,6 +57,9 @@ def test_an_empty_axis_is_refused(norm):
         norm(torch.zeros(3, 0))
     with pytest.raises(ShapeError, match=r"^x must be floating with no axis of size 0 among axes \(-2,\); got float32 \[0, 5\]"):
         norm(torch.zeros(0, 5), axes=(0,))
+    for shape in [(2, 0, 5), (2, 3, 0)]:
+        with pytest.raises(ShapeError, match=r"^x must be floating .*no axis of size 0.*; got float32 \[2, "):
+            norm(torch.zeros(shape), axes=(-2, -1))
 
 
 @pytest.mark.parametrize("eps", [-1e-5, math.nan, math.inf, True, "1e-5"])
@@ -72,7 +75,7 @@ def test_an_epsilon_that_is_no_finite_number_from_zero_up_is_refused(fixed, eps)
 
 @pytest.mark.parametrize("norm", [layer_norm, rms_norm])
 def test_axes_that_do_not_exist_or_repeat_are_refused(fixed, norm):
-    for axes in [(), (2,), (-3,), -1, None, [-1], (True,), (1.5,)]:
+    for axes in [(), (2,), (-3,), -1, None, [-1], (True,), (1.5,), (-1.0,)]:
         with pytest.raises(ArgumentError, match=r"^axes must be a tuple of axes of x, each from -2 to 1; got"):
             norm(fixed(3, 5), axes=axes)
     with pytest.raises(ArgumentError, match=r"^axes must be different axes of x; got \(1, -1\); x has 2 axes"):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from oneblock.errors import ShapeError
+from oneblock.errors import ArgumentError, ShapeError
 from oneblock.ffn import ffn
 from oneblock.norms import layer_norm
 from oneblock.residual import residual
@@ -81,8 +81,8 @@ def test_a_trace_keeps_its_numbers_when_the_tensors_change_later(fixed):
 
 
 def test_numbers_are_kept_as_well(fixed):
-    trace = record(layer_norm, fixed(5), eps=0.25)
-    assert trace["eps"].item() == 0.25 and trace.axes("eps") == ()
+    trace = record(layer_norm, fixed(5), eps=1e-5)
+    assert trace["eps"].item() == 1e-5 and trace.axes("eps") == ()
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,9 @@ def test_more_leading_axes_than_n_and_l_are_refused(fixed):
 def test_a_missing_tensor_is_answered_with_those_there_are(trace):
     with pytest.raises(KeyError, match=r"no tensor is named 'ln' in this trace; it has W1, x, b1, h, a, W2, b2, z, y"):
         trace["ln"]
+    with pytest.raises(KeyError, match=r"no step is named 'x' in this trace; it has h, a, z, y"):
+        trace.step("x")
+
 
 
 def test_an_exception_ends_the_recording(fixed):
@@ -239,6 +242,8 @@ def test_one_place_of_an_axis_can_be_picked(trace, fixed):
     assert feature.axes("W1") == ("F",) and torch.equal(feature["W1"], trace["W1"][:, 3])
 
 
-def test_a_position_outside_the_sequence_is_an_index_error(trace):
+def test_a_position_outside_the_sequence_is_an_index_error_and_three_places_are_no_position(trace):
     with pytest.raises(IndexError):
         trace.at(0, 3)
+    with pytest.raises(ArgumentError, match=r"^index must be \(n, l\), or \(l\) where .*; got \(1, 2, 3\); pick"):
+        trace.at(1, 2, 3)

@@ -1,6 +1,7 @@
 """Every closed form against the real modules: their parameters, and the products that torch's counter sees."""
 
 from fractions import Fraction
+from inspect import signature
 from math import ceil, floor
 from random import Random
 
@@ -11,6 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from oneblock import costs
+from oneblock.errors import ArgumentError
 from oneblock.ffn import FFN, SwiGLU
 from oneblock.norms import LayerNorm, RMSNorm
 
@@ -220,3 +222,23 @@ def test_the_sides_change_places_at_the_crossover(what, gated, causal):
 )
 def test_the_crossovers_of_a_common_size(crossing, due):
     assert crossing == due
+
+
+FORMULAS = [formula for name, formula in vars(costs).items() if getattr(formula, "__module__", "") == costs.__name__]
+FORMULAS = [formula for formula in FORMULAS if not formula.__name__.startswith("_")]
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.__name__)
+def test_sizes_are_whole_and_positive_and_flags_true_or_false(formula):
+    flags = {name for name, parameter in signature(formula).parameters.items() if parameter.default != parameter.empty}
+    sizes = set(signature(formula).parameters) - flags
+    good = dict.fromkeys(sizes, 3)
+    assert formula(**good) is not None and flags <= {"bias", "causal", "gated"}
+    for name in sizes:
+        for odd in (0, -2, 2.0, True, "3"):
+            with pytest.raises(ArgumentError, match=rf"^{name} must be a whole number ≥ 1; got"):
+                formula(**good | {name: odd})
+    for name in flags:
+        with pytest.raises(ArgumentError, match=rf"^{name} must be True or False; got 2"):
+            formula(**good, **{name: 2})

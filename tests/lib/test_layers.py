@@ -8,8 +8,8 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["costs", "errors", "notation", "precision", "stored", "words"],
-    ["masks", "memory", "trace"],
+    ["errors", "notation", "precision", "stored", "words"],
+    ["costs", "masks", "memory", "trace"],
     ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
     ["blocks", "dependency"],

@@ -128,6 +128,7 @@ def test_a_minus_sign_is_the_same_in_either_spelling():
 
 @pytest.mark.parametrize("source, output, wrong", [
     ("It is .987.", "0.987", "0.986"),
+    ("It is 0.987.", ".987", "x.987"),
     ("It is _9.87_.", "9.87", "9.86"),
     ("table 9.87", "9.87", "9.86"),
     ("98 %", "98 %", "98"),
@@ -140,6 +141,7 @@ def test_a_minus_sign_is_the_same_in_either_spelling():
     ("1024 rows", "1,024", "1,0245"),
     ("(9, 8, 7)", "tensor([9., 8., 7.])", "[9, 7, 8]"),
     ("(9, 8, 7)", "torch.Size([9, 8, 7])", "9 and 8 and 7"),
+    ("[1, -1.5]", "[tensor(1.), tensor(-1.5)]", "f(1.), f(-1.5)"),
     ("[1, -1.5]", "[[1,\n -1.5]]", "[1, 2, -1.5]"),
     ("[1, 2]", "[0, 1, 2, 3]", "[1] x [2]"),
     (r"$\begin{bmatrix} 1 & 2 \\ 3 & 4 \end{bmatrix}$", "tensor([[1, 2],\n        [3, 4]])", "[[1, 2], [4, 3]]"),

@@ -8,8 +8,8 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["errors", "notation", "precision", "stored", "words"],
-    ["costs", "masks", "memory", "trace"],
+    ["errors", "notation", "precision", "stored"],
+    ["costs", "masks", "memory", "trace", "words"],
     ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
     ["blocks", "dependency"],

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from oneblock.blocks import PreNorm
+from oneblock.errors import ArgumentError
 from oneblock.ffn import ffn, swiglu
 from oneblock.misreadings import MISREADINGS
 from oneblock.norms import layer_norm, rms_norm
@@ -80,3 +81,10 @@ def test_every_traced_function_can_be_told_in_words(fixed, function, shapes):
     steps = steps_view(record(function, *given)).frame["steps"]
     assert all(step["title"] and step["sentence"] for step in steps)
     assert not any(re.search(r"\{[^\d}]", step["sentence"] + "".join(step["worked"])) for step in steps)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("language", ["xx", "", "../en", None, ["en"]])
+def test_a_language_without_words_is_refused_and_those_there_are_are_named(language):
+    with pytest.raises(ArgumentError, match=rf"^language must be one of {', '.join(LANGUAGES)}; got "):
+        words(language)

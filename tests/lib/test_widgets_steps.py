@@ -130,3 +130,14 @@ def test_of_many_givens_a_figure_starts_with_those_that_several_steps_read(fixed
     assert len(given) == 19 and view.frame["steps"][0]["shows"] == ["x"]
     shown = {name for step in view.frame["steps"] for name in step["shows"]}
     assert set(given) <= shown and [row[0] for row in view.table].count("1 What is given") == len(given)
+
+
+def test_the_name_of_a_scope_is_not_taken_for_a_number():
+    def scoped():
+        with scope("{0}"):
+            return residual(torch.tensor([5.0, 7.0]), torch.tensor([1.0, 1.0]))
+
+    view = steps_view(record(scoped))
+    assert "{0}" not in str([entry["symbol"] for entry in view.frame["tensors"].values()])
+    assert [fill(row[1], view.numbers) for row in view.table[1:]] == ["x ((0)) [D]", "Δ ((0)) [D]", "y ((0)) [D]"]
+    assert "(0)" in fill(view.table[-1][2], view.numbers)

@@ -5,7 +5,7 @@ import re
 from oneblock.misreadings import misread
 from oneblock.trace import Step, Trace, local, symbol_of
 from oneblock.widgets.numbers import nested
-from oneblock.widgets.view import REFERENCE, Numbers, View
+from oneblock.widgets.view import REFERENCE, Numbers, View, plain
 from oneblock.words import words
 
 COPY = re.compile(r"\{[^}]*\}")
@@ -32,11 +32,11 @@ def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
 def _tensor_entry(trace: Trace, name: str, numbers: Numbers) -> dict:
     tensor = trace[name]
     return {
-        "symbol": symbol_of(name),
+        "symbol": plain(symbol_of(name)),  # a scope's name may be any text
         "axes": list(trace.axes(name)),
         "letters": trace.letters(name),
         "shape": list(tensor.shape),
-        "at": numbers.add(tensor),
+        "at": numbers.add(tensor, name),
     }
 
 
@@ -57,11 +57,11 @@ def _given_entry(given: list[str], ui: dict) -> dict:
 
 def _step_entry(trace: Trace, step: Step, tensors: dict, texts: dict) -> dict:
     text = texts.get(step.name) or texts[local(step.name)]
-    own = tensors[step.name]
+    own, formula = tensors[step.name], plain(step.formula)
     alike = (n for n in step.reads.values() if (tensors[n]["axes"], tensors[n]["shape"]) == (own["axes"], own["shape"]))
     entry = {
         "title": text["title"],
-        "formula": step.formula if step.formula == own["symbol"] else f"{own['symbol']} = {step.formula}",
+        "formula": formula if formula == own["symbol"] else f"{own['symbol']} = {formula}",
         "worked": _worked(step, tensors),
         "sentence": _sentence(text["sentence"], step, tensors),
         "shows": list(dict.fromkeys(step.reads.values())),

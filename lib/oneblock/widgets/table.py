@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from oneblock.widgets.charts import table_view
-from oneblock.widgets.view import fill
+from oneblock.widgets.view import check_text, fill
 
 Rows = Sequence[Sequence[str]]
 NUMERIC = re.compile(r"[\[\d-]")
@@ -22,6 +22,7 @@ class Table:
     """
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str, digits: int = 6) -> None:
+        check_text("title", title)
         view = table_view(columns, rows, digits)
         self.title = title
         self.rows = [[fill(cell, view.numbers) for cell in row] for row in view.table]

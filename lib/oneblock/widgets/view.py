@@ -5,11 +5,12 @@ explorer share the frame and differ in the numbers, so a page carries the frame 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from oneblock.errors import ArgumentError, DtypeError, ShapeError, check_size
 from oneblock.widgets.numbers import format_tensor
 
 REFERENCE = re.compile(r"\{(\d+)\}")
@@ -35,13 +36,39 @@ def fill(template: str, numbers: Sequence[str]) -> str:
     return REFERENCE.sub(number, template)
 
 
+def plain(text: str) -> str:
+    """A text that does not look like a reference to a number: ``{0}`` becomes ``(0)``."""
+    return REFERENCE.sub(r"(\1)", text)
+
+
+def check_text(argument: str, value: object) -> None:
+    """Refuses all but a string."""
+    if not isinstance(value, str):
+        raise ArgumentError(argument, "a text", value)
+
+
+def plain_names(argument: str, names: Iterable[str]) -> list[str]:
+    """Names of rows, columns or curves; refuses a single text, which would fall into its letters."""
+    if isinstance(names, str) or not (names := list(names)):
+        raise ArgumentError(argument, "a list of one or more texts", names)
+    for k, name in enumerate(names):
+        check_text(f"{argument}[{k}]", name)
+    return [plain(name) for name in names]
+
+
 class Numbers:
     """Collects tensors' numbers and remembers where each begins."""
 
     def __init__(self, digits: int) -> None:
+        check_size("digits", digits)
         self.digits = digits
         self.texts: list[str] = []
 
-    def add(self, tensor: Tensor) -> int:
+    def add(self, tensor: Tensor, argument: str = "numbers") -> int:
+        """Refuses, by the name ``argument``, a tensor without numbers or with complex ones."""
+        if tensor.is_complex():
+            raise DtypeError(argument, "of real numbers", tensor, "show its .real and .imag, or its .abs()")
+        if tensor.numel() == 0:
+            raise ShapeError(argument, "of at least one number", tensor, "look where it was cut to nothing")
         self.texts += format_tensor(tensor, self.digits)
         return len(self.texts) - tensor.numel()

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from oneblock.errors import ArgumentError
+from oneblock.errors import ArgumentError, ShapeError
 from oneblock.widgets.controls import Choice, Sliders, check_setting, count_places, key_of, places, span
 
 GRID = [0, 0.5, 1]
@@ -108,4 +108,62 @@ def test_a_setting_in_range_is_accepted():
 )
 def test_a_setting_that_does_not_exist_is_refused(setting, message):
     with pytest.raises(ArgumentError, match=message):
+        check_setting(ENTRIES, setting)
+
+
+def test_values_that_would_look_equal_are_refused():
+    assert Sliders(1, [1, 1 + 1e-11]).entries("a")[0]["values"] == ["1", "1.00000000001"]
+    with pytest.raises(ArgumentError, match=r"^values must be different in their first 12 digits; got \[1, 1\.0000000000001\]"):
+        Sliders(1, [1, 1 + 1e-13])
+
+
+def test_values_and_options_may_come_from_a_generator():
+    sliders = Sliders(1, (k / 2 for k in range(4)))
+    assert [sliders.entries("a")[0]["values"] for _ in range(2)] == [["0", "0.5", "1", "1.5"]] * 2
+    choice = Choice(name for name in ("one", "two"))
+    assert [choice.entries("a")[0]["values"] for _ in range(2)] == [["one", "two"]] * 2
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("values", [None, "123", 3, [0, None], [0, "one"], [0, [1]]])
+def test_values_that_are_no_numbers_are_refused(values):
+    with pytest.raises(ArgumentError, match=r"^values must be at least two finite numbers, increasing; got "):
+        Sliders(0, values)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("start", [None, "0", [0, "1"], [[0], [0, 1]], 1j])
+def test_a_start_that_is_no_number_is_refused(start):
+    with pytest.raises(ArgumentError, match=r"^start must be a number, or nested lists of numbers; got "):
+        Sliders(start, GRID)
+
+
+@pytest.mark.parametrize("start", [[], [[], []]])
+def test_a_start_without_elements_is_refused(start):
+    with pytest.raises(ShapeError, match=r"^start must be of at least one number; got float64 \["):
+        Sliders(start, GRID)
+
+
+def test_a_span_of_tiny_steps_keeps_them_apart():
+    assert span(0, 3e-13, 1e-13) == [0, 1e-13, 2e-13, 3e-13]
+    assert span(1000, 1000.3, 0.1) == [1000, 1000.1, 1000.2, 1000.3]
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("options", ["abc", None, 3])
+def test_options_are_a_list(options):
+    with pytest.raises(ArgumentError, match=r"^options must be a list of names; got "):
+        Choice(options)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("options", [[1, 2], ["a", None]])
+def test_options_are_texts(options):
+    with pytest.raises(ArgumentError, match=r"^options must be texts; got .*; write numbers as texts: \[str\(n\) for n in numbers\]"):
+        Choice(options)
+
+
+@pytest.mark.parametrize("setting", [None, "abcd", 7, {}])
+def test_a_setting_is_a_list(setting):
+    with pytest.raises(ArgumentError, match=r"^setting must be of 4 values; got "):
         check_setting(ENTRIES, setting)

@@ -2,15 +2,24 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from oneblock.errors import ArgumentError
+from oneblock.errors import ArgumentError, ShapeError
 from oneblock.notation import SYMBOLS
 from oneblock.widgets.numbers import format_number
+
+TEXT_DIGITS = 12
+INCREASING = "at least two finite numbers, increasing"
+
+
+def _listed(argument: str, values: object, due: str) -> list:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ArgumentError(argument, due, values)
+    return list(values)
 
 
 @dataclass(frozen=True)
@@ -23,22 +32,40 @@ class Sliders:
     """
 
     start: float | Sequence
-    values: Sequence[float]
+    values: Iterable[float]
 
     def __post_init__(self) -> None:
-        values = [float(v) for v in self.values]
+        object.__setattr__(self, "values", _listed("values", self.values, INCREASING))  # a generator runs once
+        try:
+            values = [float(v) for v in self.values]
+        except (TypeError, ValueError):
+            raise ArgumentError("values", INCREASING, self.values) from None
         if len(values) < 2 or not all(map(math.isfinite, values)) or values != sorted(set(values)):
-            raise ArgumentError("values", "at least two finite numbers, increasing", self.values)
-        for element in self.tensor().flatten().tolist():
+            raise ArgumentError("values", INCREASING, self.values)
+        if len(set(self._texts())) < len(values):
+            raise ArgumentError("values", f"different in their first {TEXT_DIGITS} digits", self.values)
+        self._check_start(values)
+
+    def _check_start(self, values: list[float]) -> None:
+        try:
+            start = self.tensor()
+        except (TypeError, ValueError, RuntimeError):
+            raise ArgumentError("start", "a number, or nested lists of numbers", self.start) from None
+        if start.numel() == 0:
+            raise ShapeError("start", "of at least one number", start)
+        for element in start.flatten().tolist():
             if element not in values:
                 raise ArgumentError("start", f"made of elements of values {values}", element)
 
     def tensor(self) -> Tensor:
         return torch.tensor(self.start, dtype=torch.float64)
 
+    def _texts(self) -> list[str]:
+        return [format_number(float(v), TEXT_DIGITS) for v in self.values]
+
     def entries(self, name: str) -> list[dict]:
         """A control for each element, labelled by the tensor's symbol and the element's place."""
-        texts = [format_number(float(v), 12) for v in self.values]
+        texts = self._texts()
         shape, symbol = self.tensor().shape, SYMBOLS[name].text if name in SYMBOLS else name
         places = itertools.product(*(range(1, n + 1) for n in shape))
         return [
@@ -66,16 +93,20 @@ def span(low: float, high: float, step: float) -> list[float]:
     count = round((high - low) / step)
     if not math.isclose(low + count * step, high, abs_tol=1e-9 * step):
         raise ArgumentError("span", "a whole number of steps from low to high", (low, high, step))
-    return [round(low + k * step, 12) for k in range(count + 1)]
+    places = max(12, 6 - math.floor(math.log10(step)))  # a tiny step needs more of them
+    return [round(low + k * step, places) for k in range(count + 1)]
 
 
 @dataclass(frozen=True)
 class Choice:
     """One of a few named options; the first is the one at the start."""
 
-    options: Sequence[str]
+    options: Iterable[str]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "options", _listed("options", self.options, "a list of names"))
+        if not all(isinstance(option, str) for option in self.options):
+            raise ArgumentError("options", "texts", self.options, "write numbers as texts: [str(n) for n in numbers]")
         if len(self.options) < 2 or len(set(self.options)) != len(self.options):
             raise ArgumentError("options", "at least two different names", self.options)
 
@@ -87,9 +118,9 @@ class Choice:
         return next(setting)
 
 
-def check_setting(entries: Sequence[dict], setting: Sequence) -> None:
+def check_setting(entries: Sequence[dict], setting: object) -> None:
     """Refuses a setting with a number out of range or an option that does not exist."""
-    if len(setting) != len(entries):
+    if not isinstance(setting, (list, tuple)) or len(setting) != len(entries):
         raise ArgumentError("setting", f"of {len(entries)} values", setting)
     for entry, value in zip(entries, setting, strict=True):
         values = entry["values"]

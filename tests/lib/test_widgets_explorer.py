@@ -184,3 +184,63 @@ def test_a_structure_that_changes_off_the_grid_is_answered_with_the_reason():
 
 def test_a_figure_starts_at_its_start():
     assert steps_explorer(one_at_a_time=True).setting == [0.5, 2.0, -1.0, 0.0, 0.5, 2.0, "relu"]
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("control", [3, [0, 1], "relu", None])
+def test_a_control_that_is_none_is_refused_by_its_name(control):
+    with pytest.raises(ArgumentError, match=r"^x must be Sliders or a Choice; got .*; every other argument stays in the function"):
+        Explorer(curve, title="t", y=Sliders(0, [0, 1]), x=control)
+
+
+@pytest.mark.parametrize("result", [None, 3.0, torch.zeros(2)])
+def test_a_function_returns_a_trace_or_a_view(result):
+    rule = r"^function must be from the controls to a Trace or a View; got .*; use record\(\) or table_view\(\)"
+    with pytest.raises(ArgumentError, match=rule):
+        Explorer(lambda x: result, title="t", x=Sliders(0, [0, 1]))
+
+
+@pytest.mark.parametrize("bad", [0, 2])
+def test_what_the_function_raises_on_the_grid_names_the_setting(bad):
+    def fails(x, word):
+        if x == bad and word == "a":
+            raise ZeroDivisionError("by hand")
+        return table_view(["x"], [[x]])
+
+    with pytest.raises(ZeroDivisionError, match="^by hand") as caught:
+        Explorer(fails, title="t", x=Sliders(0, [0, 1, 2]), word=Choice(["a", "b"]))
+    assert caught.value.__notes__ == [f"This came at the setting [{bad:.1f}, 'a'], in the order of the controls."]
+
+
+def test_a_function_that_draws_is_refused():
+    drawn = iter(range(99))
+    with pytest.raises(ArgumentError, match=r"^function must be one that gives the same numbers each time; got .*; seed what it draws"):
+        Explorer(lambda x: table_view(["x"], [[next(drawn)]]), title="t", x=Sliders(1, [0, 1]))
+
+
+def test_a_setting_that_does_not_exist_is_not_taken():
+    explorer = EXPLORERS["table"][0]()
+    with pytest.raises(ArgumentError, match=r"^x\[1\] must be from -1 to 2; got 2\.5"):
+        explorer.setting = [2.5, 0.5, 0]
+    assert explorer.setting == [-1.0, 2.0, 0.0]
+    explorer.setting = [0.25, 0.5, 0]
+    assert explorer.setting == [0.25, 0.5, 0]
+
+
+@pytest.mark.parametrize("ask", [{"id": "me-1"}, {"setting": None}, {"setting": 3}, {"other": 1}])
+def test_a_message_that_asks_nothing_is_answered(ask):
+    explorer = EXPLORERS["table"][0]()
+    explorer.ask = ask
+    came = ask.get("setting")
+    assert explorer.answer == {"id": ask.get("id"), "error": f"ArgumentError: setting must be of 3 values; got {came}"}
+
+
+def test_a_trace_too_large_for_a_page_is_refused_before_it_is_written_out():
+    x = torch.zeros(30_011, dtype=torch.float64)
+    with pytest.raises(ArgumentError, match=r"^trace must be a figure of at most 100,000 bytes; got '[34]\d\d,\d{3} or more'"):
+        Explorer(lambda k: record(residual, x, x + k), title="t", k=Sliders(0, [0, 1]))
+
+
+def test_a_view_too_large_for_a_page_is_refused():
+    with pytest.raises(ArgumentError, match=r"^view must be a figure of at most 100,000 bytes; got '.* or more'; show fewer rows or points"):
+        Explorer(lambda k: table_view(["k"], [["much"]] * 20_011), title="t", k=Sliders(0, [0, 1]))

@@ -7,9 +7,10 @@ import pytest
 import torch
 import traitlets
 
-from oneblock.errors import ArgumentError
+from oneblock.errors import ArgumentError, DtypeError, ShapeError
 from oneblock.norms import layer_norm
-from oneblock.trace import record
+from oneblock.residual import residual
+from oneblock.trace import Trace, record
 from oneblock.widgets import Choice, Explorer, Sliders, Stepper, Table, site_assets, table_view
 from oneblock.widgets.figure import _source, module
 
@@ -137,3 +138,51 @@ def test_a_standing_table_is_shown_alike_on_a_page_and_in_a_terminal():
     table = Table(["a", "b"], [["one", 1 / 3], ["two", torch.tensor([1.0, -2.0])]], title="T", digits=3)
     assert repr(table) == "T\na    b\none  0.333\ntwo  [1, -2]"
     assert re.findall(r"<t[dh](?: [^>]*)?>(.*?)<", table._repr_html_()) == ["a", "b", "one", "0.333", "two", "[1, -2]"]
+
+
+def test_a_trace_too_large_for_a_page_is_refused_by_its_sizes(monkeypatch):
+    monkeypatch.setattr("oneblock.widgets.stepper.steps_view", lambda *_: pytest.fail("its numbers were written out"))
+    x = torch.zeros(3, 5, 1009)
+    rule = (
+        r"^trace must be a figure of at most 100,000 bytes; got '181,620 or more'; the largest tensors are "
+        r"x \[3, 5, 1009\], increment \[3, 5, 1009\], y \[3, 5, 1009\]: show one place of some axes, trace\.pick\(n=0, l=2\)"
+    )
+    with pytest.raises(ArgumentError, match=rule):
+        Stepper(record(residual, x, x), title="t")
+
+
+def test_one_place_of_it_fits(fixed):
+    x = fixed(3, 5, 1009)
+    with pytest.raises(ArgumentError, match=r"^view must be a figure of at most 100,000 bytes; got '\d\d\d,\d\d\d or more'; the largest"):
+        Stepper(record(residual, x, x).at(0, 2), title="t")  # its working and its digits are too much
+    assert Stepper(record(residual, x, x).at(0, 2), title="t", limit=200_000).figure["kind"] == "stepper"
+    assert Stepper(record(residual, x[..., :97], x[..., :97]).at(0, 2), title="t").figure["kind"] == "stepper"
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_a_title_is_a_text(trace):
+    for make in (lambda: Stepper(trace, title=7), lambda: Table(["a"], [[1]], title=7)):
+        with pytest.raises(ArgumentError, match=r"^title must be a text; got 7"):
+            make()
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("digits", [0, 2.5, "3"])
+def test_digits_are_a_whole_number(trace, digits):
+    for make in (lambda: Stepper(trace, title="t", digits=digits), lambda: Table(["a"], [[1]], title="t", digits=digits)):
+        with pytest.raises(ArgumentError, match=r"^digits must be a whole number ≥ 1; got "):
+            make()
+
+
+def test_a_language_without_words_is_refused(trace):
+    with pytest.raises(ArgumentError, match=r"^language must be one of .*en.*; got 'tlh'"):
+        Stepper(trace, title="t", language="tlh")
+
+
+def test_a_tensor_without_numbers_or_with_complex_ones_is_refused_by_its_name(trace):
+    for value, error, rule in (
+        (torch.zeros(0), ShapeError, r"^ln must be of at least one number; got float32 \[0\]"),
+        (torch.ones(4) * 1j, DtypeError, r"^ln must be of real numbers; got complex64 \[4\]"),
+    ):
+        with pytest.raises(error, match=rule):
+            Stepper(Trace(trace.steps, {**trace.tensors, "ln": value}), title="t")

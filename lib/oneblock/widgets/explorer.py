@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+import traitlets
+
 from oneblock.errors import ArgumentError
 from oneblock.trace import Trace
 from oneblock.widgets.controls import Choice, Sliders, check_setting, count_places, key_of, places
-from oneblock.widgets.figure import Figure
+from oneblock.widgets.figure import PAYLOAD_LIMIT, Figure, refuse_large_trace
 from oneblock.widgets.steps import steps_view
 from oneblock.widgets.view import View
-
-PAYLOAD_LIMIT = 100_000
-"""Bytes of JSON one figure may add to a page."""
 
 POINT = len('"":"",')
 """Bytes that a point takes besides its key and its changed numbers."""
@@ -23,17 +22,18 @@ class Explorer(Figure):
     number in a slider's range works, computed as the reader drags.
 
     Args:
-        function: from the controls' values to a ``Trace`` or a ``View``. Its structure may not depend on them.
+        function: from the controls' values to a ``Trace`` or a ``View``. Its structure may not depend on them,
+            and the same setting gives the same numbers.
         title: the figure's name.
         one_at_a_time: without a kernel, sliders leave the start one by one. A grid of many sliders is
             too large for a page otherwise.
         predict: whether the reader is asked for numbers first (traces only).
         digits: significant digits of every number of a trace.
-        limit: bytes of JSON the figure may take.
+        limit: bytes of JSON that the grid may take, and the view at the start as many.
         controls: for each argument of ``function``, :class:`Sliders` or :class:`Choice`.
 
     Raises:
-        ArgumentError: the grid is too large, or the structure changes over it.
+        ArgumentError: the grid is too large, the structure changes over it, or ``function`` returns something else.
     """
 
     def __init__(
@@ -50,14 +50,18 @@ class Explorer(Figure):
     ) -> None:
         if not controls:
             raise ArgumentError("controls", "at least one Sliders or Choice, by argument name", controls)
-        self._function, self._controls, self._options = function, controls, (digits, language)
+        for name, control in controls.items():
+            if not isinstance(control, (Sliders, Choice)):
+                raise ArgumentError(name, "Sliders or a Choice", control, "every other argument stays in the function")
+        self._function, self._controls, self._options, self._limit = function, controls, (digits, language), limit
         entries = [entry for name, control in controls.items() for entry in control.entries(name)]
-        start = self._compute(_values([e["start"] for e in entries], entries))
+        start = self._on_grid(_values([e["start"] for e in entries], entries))
         points = self._points(entries, start, one_at_a_time, limit)
         super().__init__(
             start,
             title,
             language,
+            limit,
             kind="explorer",
             predict=predict,
             controls=entries,
@@ -71,7 +75,19 @@ class Explorer(Figure):
         values = iter(setting)
         arguments = {name: control.argument(values) for name, control in self._controls.items()}
         result = self._function(**arguments)
-        return steps_view(result, *self._options) if isinstance(result, Trace) else result
+        if isinstance(result, Trace):
+            refuse_large_trace(result, self._limit)
+            return steps_view(result, *self._options)
+        if not isinstance(result, View):
+            raise ArgumentError("function", "from the controls to a Trace or a View", result, "use record() or table_view()")
+        return result
+
+    def _on_grid(self, setting: Sequence) -> View:
+        try:
+            return self._compute(setting)
+        except Exception as error:
+            error.add_note(f"This came at the setting {setting}, in the order of the controls.")
+            raise
 
     def _points(self, entries: list[dict], start: View, one_at_a_time: bool, limit: int) -> dict[str, str]:
         count = count_places(entries, one_at_a_time)
@@ -79,20 +95,29 @@ class Explorer(Figure):
         points, size = {}, 0
         for place in places(entries, one_at_a_time):
             key, setting = key_of(place, entries), _values(place, entries)
-            points[key] = _difference(start, self._compute(setting), setting)
+            points[key] = _difference(start, self._on_grid(setting), setting)
+            if not key and points[key]:
+                hint = "seed what it draws, with torch.Generator().manual_seed(0), and call .eval() where there is dropout"
+                raise ArgumentError("function", "one that gives the same numbers each time", self._function, hint)
             size += len(key) + len(points[key]) + POINT
             _refuse_large_grid(count, entries, size, limit)  # nor wait for the thousands behind the limit
         return points
 
+    @traitlets.validate("setting")
+    def _setting_exists(self, proposal: dict) -> list:
+        check_setting(self.figure["controls"], proposal["value"])
+        return proposal["value"]
+
     def _on_ask(self, change: dict) -> None:
         ask = change["new"]
         try:
-            check_setting(self.figure["controls"], ask["setting"])
-            view = self._compute(ask["setting"])
-            _difference(self._view, view, ask["setting"])
-            self.answer = {"id": ask["id"], "numbers": view.numbers}
+            setting = ask.get("setting")
+            check_setting(self.figure["controls"], setting)
+            view = self._compute(setting)
+            _difference(self._view, view, setting)
+            self.answer = {"id": ask.get("id"), "numbers": view.numbers}
         except Exception as error:  # whatever the function raises is shown in the figure
-            self.answer = {"id": ask["id"], "error": f"{type(error).__name__}: {error}"}
+            self.answer = {"id": ask.get("id"), "error": f"{type(error).__name__}: {error}"}
 
     def note(self) -> str:
         more = len(self.figure["points"]) - 1

@@ -1,6 +1,7 @@
 """What stepper and explorer share: one payload, shown live, on a page without a kernel, or as a table."""
 
 import json
+import math
 import re
 from html import escape
 from importlib.resources import files
@@ -8,8 +9,10 @@ from importlib.resources import files
 import anywidget
 import traitlets
 
+from oneblock.errors import ArgumentError
+from oneblock.trace import Trace
 from oneblock.widgets.table import html_table, text_table
-from oneblock.widgets.view import View, fill
+from oneblock.widgets.view import View, check_text, fill
 from oneblock.words import words
 
 SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "explorer.js")
@@ -17,6 +20,12 @@ UNSHIPPED = re.compile(r"^export (?=function|const)|^ *//.*\n", re.MULTILINE)
 """Words and comments that a browser does not need."""
 
 IMPORT = re.compile(r"^import .*? from \"\./.*?\";\n", re.MULTILINE | re.DOTALL)
+
+PAYLOAD_LIMIT = 100_000
+"""Bytes of JSON one figure may add to a page."""
+
+NUMBER = len('"0",')
+"""Bytes that a number takes at least."""
 
 
 def _source(name: str) -> str:
@@ -36,6 +45,26 @@ def site_assets() -> dict[str, str]:
     return {"oneblock-figures.js": script, "oneblock-figures.css": _source("figure.css")}
 
 
+def refuse_large_trace(trace: Trace, limit: int) -> None:
+    """Refuses a trace by its sizes, before any of millions of numbers is written out."""
+    shapes = {name: list(tensor.shape) for name, tensor in trace.tensors.items()}
+    _refuse_large("trace", NUMBER * sum(map(math.prod, shapes.values())), limit, shapes)
+
+
+def _refuse_large(argument: str, size: int, limit: int, shapes: dict[str, list[int]]) -> None:
+    if size <= limit:
+        return
+    largest = sorted(shapes, key=lambda name: -math.prod(shapes[name]))[:3]
+    sizes = ", ".join(f"{name} {shapes[name]}" for name in largest)
+    hint = f"the largest tensors are {sizes}: show one place of some axes, trace.pick(n=0, l=2) or trace.at(0, 2)"
+    hint = hint if shapes else "show fewer rows or points"
+    raise ArgumentError(argument, f"a figure of at most {limit:,} bytes", f"{size:,} or more", hint)
+
+
+def _bytes(data: object) -> int:
+    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
+
+
 class Figure(anywidget.AnyWidget):
     """An interactive figure with a fallback: a table of its numbers, for pages, print and terminals.
 
@@ -53,7 +82,11 @@ class Figure(anywidget.AnyWidget):
     answer = traitlets.Dict().tag(sync=True)
     live = traitlets.Bool(True).tag(sync=True)
 
-    def __init__(self, view: View, title: str, language: str, **payload: object) -> None:
+    def __init__(self, view: View, title: str, language: str, limit: int, **payload: object) -> None:
+        check_text("title", title)
+        tensors = view.frame.get("tensors", {})
+        shapes = {entry["symbol"]: entry["shape"] for entry in tensors.values()}
+        _refuse_large("view", _bytes(view.frame) + _bytes(view.numbers), limit, shapes)
         self._view = view
         ui = words(language)["ui"]
         super().__init__(

@@ -2,7 +2,7 @@
 
 from oneblock.errors import ArgumentError
 from oneblock.trace import Trace
-from oneblock.widgets.figure import Figure
+from oneblock.widgets.figure import PAYLOAD_LIMIT, Figure, refuse_large_trace
 from oneblock.widgets.steps import steps_view
 
 
@@ -14,11 +14,23 @@ class Stepper(Figure):
         title: the figure's name.
         predict: whether the reader is asked for a number before a step shows it; they can switch this.
         digits: significant digits of every number.
+        limit: bytes of JSON that the trace's numbers and texts may take.
+
+    Raises:
+        ArgumentError: the trace is too large.
     """
 
     def __init__(
-        self, trace: Trace, *, title: str, predict: bool = False, digits: int = 6, language: str = "en"
+        self,
+        trace: Trace,
+        *,
+        title: str,
+        predict: bool = False,
+        digits: int = 6,
+        limit: int = PAYLOAD_LIMIT,
+        language: str = "en",
     ) -> None:
         if not isinstance(trace, Trace):
             raise ArgumentError("trace", "a Trace, such as record(function, x) returns", trace)
-        super().__init__(steps_view(trace, digits, language), title, language, kind="stepper", predict=predict)
+        refuse_large_trace(trace, limit)
+        super().__init__(steps_view(trace, digits, language), title, language, limit, kind="stepper", predict=predict)

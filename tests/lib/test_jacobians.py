@@ -74,8 +74,9 @@ def test_the_default_epsilon_is_torchs(fixed, name):
 
 @pytest.mark.parametrize("closed, norm", [(layer_norm_jacobian, layer_norm), (rms_norm_jacobian, rms_norm)])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_in_half_precision_a_small_row_is_measured_as_the_norm_measures_it(fixed, closed, norm, dtype):
-    x, gamma = (1e-3 * fixed(5)).to(dtype), fixed(5, seed=1).to(dtype)
+@pytest.mark.parametrize("size", [1e-3, 1e3], ids=["small", "large"])
+def test_in_half_precision_a_row_is_measured_as_the_norm_measures_it(fixed, closed, norm, dtype, size):
+    x, gamma = (size * fixed(5)).to(dtype), fixed(5, seed=1).to(dtype)
     J, due = closed(x, gamma), by_autograd(lambda row: norm(row, gamma), x)
     assert J.dtype == dtype
     scale = due.abs().max().item()

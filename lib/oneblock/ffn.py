@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from oneblock.activations import activation_named, silu
-from oneblock.errors import DtypeError, check_probability, check_size, check_tensor
+from oneblock.errors import check_dtype, check_probability, check_size, check_tensor
 from oneblock.notation import SYMBOLS
 from oneblock.trace import tap
 
@@ -155,17 +155,11 @@ def _linear(name: str, **reads: Tensor | None) -> Tensor:
     row = f"({{{source}}})" if "⊙" in SYMBOLS[source].text else f"{{{source}}}"
     formula = f"{{{weight}}} {row}"
     worked = f"Σ{summed}⟨{{{weight}[{out},{summed}]}}·{{{source}[{summed}]}}⟩"
-    _check_dtype(weight, W, x)
+    check_dtype(weight, W, x)
     if b is None:
         del reads[bias]
     else:
         check_tensor(bias, b, out.upper(), **{out.upper(): W.shape[0]})
-        _check_dtype(bias, b, x)
+        check_dtype(bias, b, x)
         formula, worked = f"{formula} + {{{bias}}}", f"{worked} + {{{bias}[{out}]}}"
     return tap(name, linear(x, W, b), formula, worked, **reads)
-
-
-def _check_dtype(argument: str, value: Tensor, x: Tensor) -> None:
-    if value.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
-        due = f"{str(x.dtype).removeprefix('torch.')}, the dtype of x"
-        raise DtypeError(argument, due, value, "bring the module and its input to one dtype")

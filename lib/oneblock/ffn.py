@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear

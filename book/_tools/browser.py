@@ -56,7 +56,7 @@ def install(python):
     """Debian's package where apt-get may be used, else Playwright's download."""
     if os.getuid() == 0 and shutil.which("apt-get"):
         subprocess.call(["apt-get", "update", "-qq"])
-        subprocess.call(["apt-get", "install", "-qq", "-y", "chromium"])
+        subprocess.call(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-qq", "-y", "chromium"])
     if not find(python):
         subprocess.call([python, "-m", "playwright", "install", "chromium"])
 

@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from oneblock import orders
 from oneblock.errors import ArgumentError
 from oneblock.orders import SPAN, Tagger, Trial, learned, mirror_sums, outcome, trial, tuned
 from oneblock.stacks import stack
@@ -50,6 +51,20 @@ def test_the_order_the_rate_and_the_warm_up_reach_the_training():
     assert len(set(losses)) == len(losses)
 
 
+def test_a_seed_draws_both_the_first_values_and_the_batches(monkeypatch):
+    drawn = []
+
+    def only_look(tagger, batches, lr, warmup):
+        drawn.append((tagger.head.weight, next(batches)[0]))
+        return [0.0] * SPAN
+
+    monkeypatch.setattr(orders, "train", only_look)
+    for seed in (5, 5, 6):
+        trial("Pre-LN", 0.001, 0, seed, K=1, steps=SPAN)
+    for one, same, other in zip(*drawn, strict=True):
+        assert torch.equal(one, same) and not torch.equal(one, other)
+
+
 def test_losses_are_means_over_spans():
     fine = trial("Pre-LN", 0.003, 0, 5, K=1, steps=3 * SPAN)
     assert fine.losses[:1] == trial("Pre-LN", 0.003, 0, 5, K=1, steps=SPAN).losses
@@ -60,7 +75,7 @@ def test_losses_are_means_over_spans():
 @pytest.mark.parametrize("lost", [None, math.nan])
 def test_a_loss_that_is_no_number_is_the_worst_outcome(lost):
     assert outcome(ended(lost)) == math.inf and outcome(ended(0.3)) == 0.3
-    assert learned([ended(lost), ended(0.09), ended(0.11)]) == 1
+    assert learned([ended(lost), ended(0.49), ended(0.51)]) == 1
 
 
 def test_the_tuned_rate_has_the_smallest_median_outcome():

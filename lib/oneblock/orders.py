@@ -26,7 +26,8 @@ SPAN = 20
 def mirror_sums(steps: int, seed: int, N: int = 32) -> Iterator[tuple[Int[Tensor, "N L"], Int[Tensor, "N L"]]]:
     """Batches of random tokens ``t`` and the classes ``(t_i + t_{L+1−i}) mod V``, with i from 1 to L.
 
-    Every position needs its mirror image's token, and a sum that turns over. To know nothing costs ``log V = 1.61`` nats a token.
+    Every position needs its mirror image's token, and a sum that turns over. To know nothing costs
+    ``log V = 1.61`` nats a token.
     """
     draw = torch.Generator().manual_seed(seed)
     for _ in range(steps):

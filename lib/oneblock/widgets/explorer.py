@@ -55,7 +55,8 @@ class Explorer(Figure):
                 raise ArgumentError(name, "Sliders or a Choice", control, "every other argument stays in the function")
         self._function, self._controls, self._options, self._limit = function, controls, (digits, language), limit
         entries = [entry for name, control in controls.items() for entry in control.entries(name)]
-        start = self._on_grid(_values([e["start"] for e in entries], entries))
+        setting = _values([entry["start"] for entry in entries], entries)
+        start = self._on_grid(setting)
         points = self._points(entries, start, one_at_a_time, limit)
         super().__init__(
             start,
@@ -68,7 +69,7 @@ class Explorer(Figure):
             points=points,
             one_at_a_time=one_at_a_time,
         )
-        self.setting = _values([e["start"] for e in entries], entries)
+        self.setting = setting
         self.observe(self._on_ask, "ask")
 
     def _compute(self, setting: Sequence) -> View:

@@ -61,8 +61,8 @@ def _refuse_large(argument: str, size: int, limit: int, shapes: dict[str, list[i
     raise ArgumentError(argument, f"a figure of at most {limit:,} bytes", f"{size:,} or more", hint)
 
 
-def _bytes(data: object) -> int:
-    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
+def _json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 class Figure(anywidget.AnyWidget):
@@ -86,7 +86,8 @@ class Figure(anywidget.AnyWidget):
         check_text("title", title)
         tensors = view.frame.get("tensors", {})
         shapes = {entry["symbol"]: entry["shape"] for entry in tensors.values()}
-        _refuse_large("view", _bytes(view.frame) + _bytes(view.numbers), limit, shapes)
+        size = sum(len(_json(part).encode()) for part in (view.frame, view.numbers))
+        _refuse_large("view", size, limit, shapes)
         self._view = view
         ui = words(language)["ui"]
         super().__init__(
@@ -115,7 +116,7 @@ class Figure(anywidget.AnyWidget):
     def to_html(self) -> str:
         """The table, and the payload that the page's script turns into the figure."""
         note = f"<p>{escape(self.note())}</p>\n" if self.note() else ""
-        payload = json.dumps(self.figure, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        payload = _json(self.figure).replace("<", "\\u003c")
         table = html_table(self.figure["title"], self.rows())
         return f'<div class="ob-figure">\n{table}\n{note}<script type="application/json">{payload}</script>\n</div>'
 

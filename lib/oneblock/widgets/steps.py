@@ -1,5 +1,6 @@
 """A trace as a view: step by step, spelt out in numbers, with a question before each step."""
 
+import math
 import re
 
 from oneblock.misreadings import misread
@@ -72,11 +73,8 @@ def _step_entry(trace: Trace, step: Step, tensors: dict, texts: dict) -> dict:
 
 
 def _list(tensor: dict) -> str:
-    size = 1
-    for n in tensor["shape"]:
-        size *= n
     shape = tensor["shape"] if tensor["axes"] != ["1"] else []
-    return nested([f"{{{tensor['at'] + k}}}" for k in range(size)], tuple(shape))
+    return nested([f"{{{tensor['at'] + k}}}" for k in range(math.prod(tensor["shape"]))], tuple(shape))
 
 
 def _sentence(template: str, step: Step, tensors: dict) -> str:

@@ -81,3 +81,12 @@ def scripts(browser):
     }""")
     yield page
     next(open_, None)
+
+
+def frozen(browser, *figures):
+    """One page of figures for a whole module of tests, its time standing still; they reload it."""
+    opened = opener(browser)
+    page = next(opened)(*figures)
+    freeze(page)
+    yield page
+    next(opened, None)

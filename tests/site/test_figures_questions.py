@@ -5,7 +5,7 @@ import pytest
 from oneblock.notation import SYMBOLS
 from oneblock.words import words
 
-from .figure_pages import freeze, opener
+from .figure_pages import frozen
 from .figure_samples import steps_explorer, stepper
 from .figures import Shown
 
@@ -14,11 +14,7 @@ SAYS = words()["misreadings"]
 
 @pytest.fixture(scope="module")
 def page_of_four(browser):
-    opened = opener(browser)
-    page = next(opened)(stepper("four features", predict=True))
-    freeze(page)
-    yield page
-    next(opened, None)
+    yield from frozen(browser, stepper("four features", predict=True))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from oneblock.widgets import Stepper
 
-from .figure_pages import freeze, opener
+from .figure_pages import frozen, opener
 from .figure_samples import TRACES, steps_explorer, stepper
 from .figures import READ, Shown, compare_with_table, compare_with_trace
 
@@ -16,11 +16,7 @@ MINUTE = 60_000
 
 @pytest.fixture(scope="module")
 def page_of_four(browser):
-    opened = opener(browser)
-    page = next(opened)(stepper("four features"))
-    freeze(page)
-    yield page
-    next(opened, None)
+    yield from frozen(browser, stepper("four features"))
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ class Symbol(NamedTuple):
 
     @property
     def leading(self) -> tuple[str, ...]:
-        """The axes that may stand in front: both, or the last one, or neither."""
+        """The axes that may stand in front: both, or the last one, or neither; none where ``N`` is one of its own."""
+        if "N" in self.axes:
+            return ()
         return ("N",) if {"L", "J"} & set(self.axes) else ("N", "L")
 
 
@@ -88,6 +90,13 @@ SYMBOLS = _symbols(
     # what dropout leaves of a branch's output
     attended_dropped=("Dropout(attended)", "D"),
     z_dropped=("Dropout(z)", "D"),
+    # the mean of a text's real rows
+    rows=("rows", "J D"),
+    token_weights=("w", "J 1"),
+    kept=("kept", "J D"),
+    total=("sum", "N D"),
+    count=("count", "N 1"),
+    pooled=("pooled", "N D"),
     # the stops of a tour through a block
     X=("X", "D"),
     X_normed=("LN₁(X)", "D"),

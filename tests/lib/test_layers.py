@@ -9,8 +9,8 @@ import oneblock
 
 LAYERS = [
     ["errors", "notation", "precision", "stored"],
-    ["costs", "masks", "memory", "trace", "words"],
-    ["activations", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
+    ["costs", "memory", "trace", "words"],
+    ["activations", "masks", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
     ["blocks", "dependency"],
     ["mutants", "training"],

@@ -10,6 +10,7 @@ import torch
 from oneblock.blocks import PreNorm
 from oneblock.errors import ArgumentError
 from oneblock.ffn import ffn, swiglu
+from oneblock.masks import masked_mean
 from oneblock.misreadings import MISREADINGS
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
@@ -26,7 +27,8 @@ def made(fixed):
     """The names of every step that some part of the library makes."""
     row, square = fixed(2, 3, 6), fixed(6, 6)
     block = PreNorm(6, 2, 7, dropout=0.5).double()
-    runs = [(block, row, torch.ones(2, 3, dtype=torch.bool)), (swiglu, row, square, square, square), (rms_norm, row)]
+    valid_tokens = torch.ones(2, 3, dtype=torch.bool)
+    runs = [(block, row, valid_tokens), (masked_mean, row, valid_tokens), (swiglu, row, square, square, square), (rms_norm, row)]
     traces = [*(record(*run) for run in runs), tour(record(block.eval(), row))]
     return {local(name) for trace in traces for name in trace.names}
 

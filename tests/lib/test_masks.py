@@ -70,6 +70,12 @@ def test_padding_need_not_stand_at_the_end(fixed):
     torch.testing.assert_close(masked_mean(rows, holes)[0], (rows[0, 1] + rows[0, 3] + rows[0, 4]) / 3)
 
 
+def test_a_text_of_one_token_is_its_own_mean(fixed):
+    rows = fixed(2, 5, 3)
+    one = torch.arange(5) == torch.tensor([[4], [0]])
+    assert masked_mean(rows, one).equal(torch.stack([rows[0, 4], rows[1, 0]]))
+
+
 @pytest.mark.parametrize("value", [0.0, -1e300, torch.inf, torch.nan])
 def test_what_stands_at_padding_changes_no_bit(rows, value):
     other = rows.masked_fill(~RAGGED[..., None], value)
@@ -157,11 +163,12 @@ def test_logits_at_padding_change_neither_the_loss_nor_a_gradient(rows, value):
     assert pair[1].grad.ne(0).any(-1).equal(RAGGED)
 
 
-def test_the_loss_of_half_precision_is_rounded_once(rows):
-    half = rows.masked_fill(~RAGGED[..., None], 0).half()
-    loss = token_loss(half, CLASSES, RAGGED)
-    assert loss.dtype == torch.float16
-    assert loss.equal(token_loss(half.float(), CLASSES, RAGGED).half())
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_loss_of_half_precision_is_rounded_once(fixed, dtype):
+    logits, classes = fixed(3, 701, 5, dtype=dtype), torch.arange(3 * 701).reshape(3, 701) % 5
+    real = torch.ones(3, 701, dtype=torch.bool)
+    exact = token_loss(logits.double(), classes, real)
+    assert token_loss(logits, classes, real).equal(exact.to(dtype))
 
 
 def test_a_batch_without_a_real_token_has_no_loss(rows):

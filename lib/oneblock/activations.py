@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from oneblock.errors import ArgumentError, check_tensor
 from oneblock.precision import widened
+from oneblock.trace import written_out
 
 
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -69,12 +72,25 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def activation_named(name: str) -> Callable[[Tensor], Tensor]:
-    """The activation of this name.
+KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "silu": functional.silu,
+}
+"""The same, each as one kernel of torch."""
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def activation_named(activation: Activation) -> Callable[[Tensor], Tensor]:
+    """φ by its name: its formula, or torch's kernel where nothing is :func:`~oneblock.trace.written_out`. A callable is φ itself.
 
     Raises:
-        ArgumentError: there is none; the message lists those there are.
+        ArgumentError: there is none of this name; the message lists those there are.
     """
-    if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ArgumentError("activation", f"one of {', '.join(ACTIVATIONS)}", name)
-    return ACTIVATIONS[name]
+    if isinstance(activation, str) and activation in ACTIVATIONS:
+        return (ACTIVATIONS if written_out() else KERNELS)[activation]
+    if not callable(activation):
+        raise ArgumentError("activation", f"one of {', '.join(ACTIVATIONS)}, or a callable", activation)
+    return activation

@@ -6,7 +6,7 @@ from math import sqrt
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from oneblock.errors import (
     ArgumentError,
@@ -18,7 +18,8 @@ from oneblock.errors import (
     check_tensor,
 )
 from oneblock.masks import check_valid_tokens
-from oneblock.trace import tap
+from oneblock.modes import values_can_be_read
+from oneblock.trace import written_out, tap
 
 ROW_READS_COLUMN = "True where row i may read column j"
 SAME_SHAPE, SAME_DTYPE = "q, k and v have one shape", "q, k and v have one dtype"
@@ -50,7 +51,7 @@ def attention(
     _check_like_q(q, k=k, v=v)
     E, worked = q.shape[-1], "(Σe⟨{q[h,e]}·{k[h,j,e]}⟩) / √#E"
     scores = tap("scores", q @ k.mT / sqrt(E), "{q} {k}ᵀ / √E", worked, q=q, k=k)
-    scores = _masked(scores, valid_tokens, may_read)
+    scores = _masked(q, scores, valid_tokens, may_read)
     worked = "exp({scores[h,j]}) / (Σj⟨exp({scores[h,j]})⟩)"
     weights = tap("weights", scores.softmax(-1), "softmax({scores})", worked, scores=scores)
     if dropout is not None:
@@ -93,6 +94,8 @@ class MultiHeadAttention(nn.Module):
             check_valid_tokens(valid_tokens, x)
         for name, parameter in self.named_parameters():
             check_dtype(name, parameter, x)
+        if not written_out():
+            return self.out_proj(self._mixed_by_kernel(x, valid_tokens, may_read))
         q, k, v = (self._project(letter, part, x) for part, letter in enumerate("QKV"))
         dropout = self.dropout if self.training and self.dropout.p else None
         mixed = attention(q, k, v, valid_tokens, may_read, dropout)
@@ -101,6 +104,15 @@ class MultiHeadAttention(nn.Module):
         if self.out_proj.bias is None:
             return tap("attended", attended, "{W_O} {joined}", **reads)
         return tap("attended", attended, "{W_O} {joined} + {b_O}", **reads, b_O=self.out_proj.bias)
+
+    def _mixed_by_kernel(self, x: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
+        """The mix of all heads, joined: one product for q, k and v, one kernel of torch for the attention."""
+        q, k, v = linear(x, self.in_proj_weight, self.in_proj_bias).unflatten(-1, (3, self.H, -1)).unbind(-3)
+        q, k, v = q.transpose(-3, -2), k.transpose(-3, -2), v.transpose(-3, -2)
+        readable = None if valid_tokens is may_read is None else _readable(q, valid_tokens, may_read)
+        dropout = self.dropout.p if self.training else 0.0
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=readable, dropout_p=dropout)
+        return mixed.transpose(-3, -2).flatten(-2)
 
     def _project(self, letter: str, part: int, x: Tensor) -> Tensor:
         """q, k or v of every head, ``[..., H, L, E]``."""
@@ -127,31 +139,32 @@ def _check_like_q(q: Tensor, **others: Tensor) -> None:
         check_dtype(name, value, q, "q", SAME_DTYPE)
 
 
-def _masked(scores: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
+def _masked(q: Tensor, scores: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
     """The scores, with −∞ where a position may not be read; softmax makes that a share of 0."""
     given = {"valid_tokens": valid_tokens, "may_read": may_read}
     reads = {name: mask for name, mask in given.items() if mask is not None}
     if not reads:
         return scores
-    masked = scores.masked_fill(~_readable(scores, valid_tokens, may_read), -torch.inf)
+    masked = scores.masked_fill(~_readable(q, valid_tokens, may_read), -torch.inf)
     formula = f"{{scores}} where {' and '.join(f'{{{name}}}' for name in reads)}, else −∞"
     return tap("masked_scores", masked, formula, scores=scores, **reads)
 
 
-def _readable(scores: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
+def _readable(q: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
     """Both masks in one: ``[N, 1, 1, L]``, ``[L, L]`` or ``[N, 1, L, L]``."""
     if valid_tokens is not None:
-        check_tensor("q", scores, "N H L J", "with valid_tokens, q has the axes [N, H, L, E]")
-        check_valid_tokens(valid_tokens, scores[:, 0])
+        check_tensor("q", q, "N H L E", "with valid_tokens, q has the axes [N, H, L, E]")
+        check_valid_tokens(valid_tokens, q[:, 0])
     if may_read is None:
         return valid_tokens[:, None, None]
-    due = f"bool [L, L] = {list(scores.shape[-2:])}"
+    L = q.shape[-2]
+    due = f"bool [L, L] = {[L, L]}"
     if not isinstance(may_read, Tensor) or may_read.dtype != torch.bool:
         raise DtypeError("may_read", due, may_read, ROW_READS_COLUMN)
-    if may_read.shape != scores.shape[-2:]:
+    if may_read.shape != (L, L):
         raise ShapeError("may_read", due, may_read, ROW_READS_COLUMN)
     readable = may_read if valid_tokens is None else may_read & valid_tokens[:, None, None]
-    if not readable.any(-1).all():
+    if values_can_be_read(readable) and not readable.any(-1).all():
         due += " that leaves each position something to read"
         raise ArgumentError("may_read", due, may_read, "a position that may read nothing has no shares to give")
     return readable

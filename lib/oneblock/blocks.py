@@ -3,9 +3,9 @@
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from oneblock.activations import activation_named
+from oneblock.activations import Activation, activation_named
 from oneblock.attention import MultiHeadAttention
-from oneblock.errors import check_size, check_tensor
+from oneblock.errors import check_finite, check_size, check_tensor
 from oneblock.ffn import ffn
 from oneblock.norms import LayerNorm
 from oneblock.residual import residual
@@ -26,7 +26,7 @@ class Parts(nn.Module):
         D: int,
         H: int,
         F: int,
-        activation: str = "gelu",
+        activation: Activation = "gelu",
         dropout: float = 0.0,
         bias: bool = True,
         eps: float = 1e-5,
@@ -46,6 +46,7 @@ class Parts(nn.Module):
         one_sequence = isinstance(x, Tensor) and x.ndim == 2
         hint = "add a batch axis with x[None]" if one_sequence else "the last axis holds the features"
         check_tensor("x", x, "N L D", hint, D=self.D)
+        check_finite("x", x, "the scores would carry it to every position, and 0 · NaN is NaN: a mask does not stop it")
         given("x", x)
 
     @scope("norm1")
@@ -82,7 +83,7 @@ class PreNorm(Parts):
 
     Args:
         D, H, F: model width, number of heads (a divisor of D), width inside the feed-forward network.
-        activation: the name of φ in ``oneblock.activations.ACTIVATIONS``.
+        activation: φ, by its name in ``oneblock.activations.ACTIVATIONS`` or as a callable.
         dropout: the rate at three sites: the attention weights, φ(h), and each branch's output.
         bias: whether projections and norms have one.
         eps: ε of both norms.
@@ -90,7 +91,7 @@ class PreNorm(Parts):
         x: ``[N, L, D]``.
         valid_tokens: ``[N, L]``, bool; no position reads one that is ``False``. Their own rows are computed too.
     Raises:
-        ArgumentError: naming the argument that breaks its contract.
+        ArgumentError: naming the argument that breaks its contract; also where ``x`` is not finite.
     Source: Xiong et al., *On Layer Normalization in the Transformer Architecture*, 2020, arXiv:2002.04745;
         ``torch.nn.TransformerEncoderLayer(norm_first=True, batch_first=True)``.
     """

@@ -1,9 +1,10 @@
 """One form of message: the rule, what came, what to do.
 
 The checks read types, shapes and Python numbers: they cost nothing beside the arithmetic and hold under
-``torch.func``. A NaN inside a tensor therefore passes through, as in torch. Values are read in two places only:
-of the masks ``valid_tokens`` and ``may_read``, where a row without a True would give NaN, and by
-:mod:`oneblock.dependency`, to which NaN would look like a contact.
+``torch.func``. A NaN inside a tensor therefore passes through a function, as in torch. Values are read in three
+places only: of the masks ``valid_tokens`` and ``may_read``, where a row without a True would give NaN; of a block's
+``x``, where NaN at one position would reach all; and by :mod:`oneblock.dependency`, to which it would look like a
+contact. Where values cannot be read, under ``torch.func`` and ``torch.export``, the first two are left out.
 """
 
 import reprlib
@@ -14,6 +15,8 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor
 
+from oneblock.modes import values_can_be_read
+
 ONE_DTYPE = "bring the module and its input to one dtype"
 
 
@@ -21,7 +24,13 @@ def describe(value: object) -> str:
     """A value in few words: ``float32 [2, 6]`` for a tensor, a short repr for anything else."""
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    if isinstance(value, Described):
+        return value
     return reprlib.repr(value)
+
+
+class Described(str):
+    """What came, in words that :func:`describe` takes as they are."""
 
 
 class ArgumentError(ValueError):
@@ -60,6 +69,16 @@ def check_tensor(argument: str, value: object, axes: str, hint: str = "", **size
         raise ShapeError(argument, due, value, hint)
     if 0 in own.values():
         raise ShapeError(argument, f"{due} with no axis of size 0", value, "look where it was cut to nothing")
+
+
+def check_finite(argument: str, value: Tensor, hint: str = "") -> None:
+    """Refuses NaN and infinity, and names the first place of one; of a tensor whose values cannot be read, nothing."""
+    if not values_can_be_read(value) or value.isfinite().all():
+        return
+    odd = ~value.isfinite()
+    first = odd.nonzero()[0].tolist()
+    came = f"{describe(value)} with {odd.sum().item()} numbers that are not, the first {value[tuple(first)].item()} at {first}"
+    raise ArgumentError(argument, "finite", Described(came), hint)
 
 
 def check_dtype(argument: str, value: Tensor, x: Tensor, of: str = "x", hint: str = ONE_DTYPE) -> None:

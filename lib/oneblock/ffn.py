@@ -6,10 +6,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from oneblock.activations import activation_named, silu
+from oneblock.activations import Activation, activation_named
 from oneblock.errors import check_dtype, check_probability, check_size, check_tensor
 from oneblock.notation import SYMBOLS
-from oneblock.trace import tap
+from oneblock.trace import written_out, tap
 
 OUT_IN = "a weight is [out, in], as nn.Linear stores it"
 LAST = "the last axis holds the features"
@@ -21,7 +21,7 @@ def ffn(
     b1: Float[Tensor, " F"] | None,
     W2: Float[Tensor, "D F"],
     b2: Float[Tensor, " D"] | None,
-    activation: str = "relu",
+    activation: Activation = "relu",
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "*N D"]:
     """``z = W₂ φ(W₁x + b₁) + b₂`` at every position.
@@ -30,7 +30,7 @@ def ffn(
         x: ``[..., D]``.
         W1, b1: ``[F, D]`` and ``[F]``; ``b1=None`` means no bias.
         W2, b2: ``[D, F]`` and ``[D]``; ``b2=None`` means no bias.
-        activation: the name of φ in ``oneblock.activations.ACTIVATIONS``.
+        activation: φ, by its name in ``oneblock.activations.ACTIVATIONS`` or as a callable.
         dropout: acts on ``φ(h)`` if given.
     Returns:
         ``[..., D]``.
@@ -79,7 +79,7 @@ def swiglu(
     check_tensor("W_up", W_up, "F D", OUT_IN, D=x.shape[-1], F=W_gate.shape[0])
     check_tensor("W_down", W_down, "D F", OUT_IN, D=x.shape[-1], F=W_gate.shape[0])
     gate = _linear("gate", x=x, W_gate=W_gate, b_gate=b_gate)
-    opened = tap("silu", silu(gate), "SiLU({gate})", "{gate[f]}·sigmoid({gate[f]})", gate=gate)
+    opened = tap("silu", activation_named("silu")(gate), "SiLU({gate})", "{gate[f]}·sigmoid({gate[f]})", gate=gate)
     up = _linear("up", x=x, W_up=W_up, b_up=b_up)
     gated = tap("gated", opened * up, "{silu} ⊙ {up}", "{silu[f]}·{up[f]}", silu=opened, up=up)
     return _linear("z", gated=gated, W_down=W_down, b_down=b_down)
@@ -91,7 +91,7 @@ class FFN(nn.Module):
     ``linear1`` holds W₁ and b₁, ``linear2`` W₂ and b₂: the names of ``torch.nn.TransformerEncoderLayer``.
     """
 
-    def __init__(self, D: int, F: int, activation: str = "relu", bias: bool = True, dropout: float = 0.0) -> None:
+    def __init__(self, D: int, F: int, activation: Activation = "relu", bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
         check_size("D", D)
         check_size("F", F)
@@ -150,15 +150,18 @@ def _linear(name: str, **reads: Tensor | None) -> Tensor:
     """The step ``W x + b`` of a row, a weight and a bias, which are read in this order."""
     source, weight, bias = reads
     x, W, b = reads.values()
+    check_dtype(weight, W, x)
+    if b is not None:
+        check_tensor(bias, b, SYMBOLS[bias].axes[0], **{SYMBOLS[bias].axes[0]: W.shape[0]})
+        check_dtype(bias, b, x)
+    if not written_out():
+        return linear(x, W, b)
     out, summed = (axis.lower() for axis in SYMBOLS[weight].axes)
     row = f"({{{source}}})" if "⊙" in SYMBOLS[source].text else f"{{{source}}}"
     formula = f"{{{weight}}} {row}"
     worked = f"Σ{summed}⟨{{{weight}[{out},{summed}]}}·{{{source}[{summed}]}}⟩"
-    check_dtype(weight, W, x)
     if b is None:
         del reads[bias]
     else:
-        check_tensor(bias, b, out.upper(), **{out.upper(): W.shape[0]})
-        check_dtype(bias, b, x)
         formula, worked = f"{formula} + {{{bias}}}", f"{worked} + {{{bias}[{out}]}}"
     return tap(name, linear(x, W, b), formula, worked, **reads)

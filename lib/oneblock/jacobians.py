@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from oneblock.activations import activation_named
-from oneblock.errors import ShapeError, check_eps, check_tensor
+from oneblock.errors import ArgumentError, ShapeError, check_eps, check_tensor
 from oneblock.norms import layer_norm
 from oneblock.precision import widened
 from oneblock.slopes import SLOPES
@@ -134,7 +133,8 @@ def ffn_jacobian(
     check_tensor("W1", W1, "F D", D=x.shape[-1])
     check_tensor("b1", b1, "F", F=W1.shape[0])
     check_tensor("W2", W2, "D F", D=x.shape[-1], F=W1.shape[0])
-    activation_named(activation)
+    if activation not in SLOPES:
+        raise ArgumentError("activation", f"one of {', '.join(SLOPES)}", activation)
     slopes = SLOPES[activation](W1 @ x + b1)
     return W2 @ (slopes[:, None] * W1)
 

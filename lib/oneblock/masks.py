@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from oneblock.errors import ArgumentError, DtypeError, ShapeError, check_tensor
+from oneblock.modes import values_can_be_read
 from oneblock.precision import widened
 from oneblock.trace import tap
 
@@ -37,6 +38,8 @@ def check_valid_tokens(valid_tokens: Bool[Tensor, "N L"], x: Float[Tensor, "N L 
     """
     check_tensor("x", x, "N L D")
     due = _check_mask(valid_tokens, x)
+    if not values_can_be_read(valid_tokens):
+        return
     empty = (~valid_tokens.any(dim=1)).nonzero().flatten().tolist()
     if empty:
         due += " with a True in every row"

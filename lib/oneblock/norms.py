@@ -5,10 +5,11 @@ from functools import partial
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from oneblock.errors import ArgumentError, ShapeError, check_eps, check_size, check_tensor
+from oneblock.errors import ArgumentError, ShapeError, check_dtype, check_eps, check_size, check_tensor
 from oneblock.precision import widened
-from oneblock.trace import tap
+from oneblock.trace import written_out, tap
 
 FEATURES = (-1,)
 
@@ -128,7 +129,7 @@ def gemma_rms_norm(x: Float[Tensor, "*N D"], weight: Float[Tensor, " D"], eps: f
 
 
 class LayerNorm(nn.Module):
-    """:func:`layer_norm` over the last axis, with γ and β learned.
+    """:func:`layer_norm` over the last axis, with γ and β learned; torch's kernel where nothing is :func:`~oneblock.trace.written_out`.
 
     γ is ``weight`` and starts at 1, β is ``bias`` and starts at 0: the names of ``torch.nn.LayerNorm``, so
     that the two exchange state dicts. ``affine=False`` leaves both out, ``bias=False`` β alone.
@@ -143,15 +144,17 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(D)) if affine and bias else None
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        check_tensor("x", x, "... D", "the last axis holds the features", D=self.D)
-        return layer_norm(x, self.weight, self.bias, self.eps)
+        _check_input(self, x)
+        if written_out():
+            return layer_norm(x, self.weight, self.bias, self.eps)
+        return functional.layer_norm(x, (self.D,), self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return f"D={self.D}, eps={self.eps}, affine={self.weight is not None}"
 
 
 class RMSNorm(nn.Module):
-    """:func:`rms_norm` over the last axis, with γ learned.
+    """:func:`rms_norm` over the last axis, with γ learned; torch's kernel where nothing is :func:`~oneblock.trace.written_out`.
 
     γ is ``weight`` and starts at 1: the name of ``torch.nn.RMSNorm``, so that the two exchange state dicts.
     ``affine=False`` leaves it out.
@@ -166,11 +169,21 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(D)) if affine else None
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        check_tensor("x", x, "... D", "the last axis holds the features", D=self.D)
-        return rms_norm(x, self.weight, self.eps)
+        _check_input(self, x)
+        if written_out():
+            return rms_norm(x, self.weight, self.eps)
+        return functional.rms_norm(x, (self.D,), self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return f"D={self.D}, eps={self.eps}, affine={self.weight is not None}"
+
+
+def _check_input(module: LayerNorm | RMSNorm, x: Tensor) -> None:
+    """Half precision may meet parameters in float32, as in torch; any other mixture is a mistake."""
+    check_tensor("x", x, "... D", "the last axis holds the features", D=module.D)
+    for name, parameter in module.named_parameters():
+        if parameter.dtype != widened(x).dtype:
+            check_dtype(name, parameter, x)
 
 
 def _axes_from_the_end(x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from oneblock.errors import ArgumentError, ShapeError
+from oneblock.modes import transformed
 from oneblock.notation import SYMBOLS
 
 
@@ -157,6 +158,15 @@ def record(function: Callable, *args: object, **kwargs: object) -> Trace:
     finally:
         _recorder = None
     return Trace(tuple(recorder.steps), recorder.tensors, result)
+
+
+def written_out() -> bool:
+    """Whether modules run their formulas step by step, or else torch's kernels, which give the same numbers faster.
+
+    Steps are for :func:`record` to keep, and for the transforms of ``torch.func``, of whose derivatives the fused
+    kernels lack some.
+    """
+    return _recorder is not None or transformed()
 
 
 @contextmanager

@@ -23,6 +23,17 @@ def as_readers_run_it():
     config.update("jaxtyping_disable", False)
 
 
+@pytest.fixture(params=["by torch's kernels", "written out"])
+def run(request):
+    """``run(module, x)``: what a module gives, by torch's kernels and by the formulas that a recording runs."""
+    from oneblock.trace import record  # not before the import hook is there
+
+    def recorded(module, *args, **kwargs):
+        return record(module, *args, **kwargs).result
+
+    return recorded if request.param == "written out" else lambda module, *args, **kwargs: module(*args, **kwargs)
+
+
 @pytest.fixture
 def fixed():
     """``fixed(2, 3, 5)``: a tensor of that shape, the same in every run, without pattern, between −1 and 1."""

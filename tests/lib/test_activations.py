@@ -6,6 +6,7 @@ from torch import nn
 
 from oneblock.activations import ACTIVATIONS, activation_named, gelu, gelu_tanh, relu, silu
 from oneblock.errors import ArgumentError, DtypeError
+from oneblock.trace import record
 
 TORCH = {"relu": nn.ReLU(), "gelu": nn.GELU(), "gelu_tanh": nn.GELU(approximate="tanh"), "silu": nn.SiLU()}
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-6}
@@ -129,12 +130,19 @@ def test_whole_numbers_are_refused(name):
         ACTIVATIONS[name](torch.tensor([1, 2, 3]))
 
 
-def test_a_name_leads_to_its_function():
-    assert activation_named("gelu_tanh") is gelu_tanh
+@every_activation
+def test_a_name_leads_to_its_formula_in_a_recording_and_to_torchs_kernel_otherwise(name, fixed):
+    assert record(activation_named, name).result is ACTIVATIONS[name]
+    assert torch.func.vmap(lambda x: x * (activation_named(name) is ACTIVATIONS[name]))(torch.ones(2)).all()
+    assert torch.equal(activation_named(name)(fixed(7)), TORCH[name](fixed(7)))
+
+
+def test_a_callable_is_the_activation_itself():
+    assert activation_named(torch.tanh) is torch.tanh
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
-@pytest.mark.parametrize("name", ["gleu", "ReLU", None, relu])
+@pytest.mark.parametrize("name", ["gleu", "ReLU", None, 3])
 def test_an_unknown_name_is_answered_with_those_there_are(name):
-    with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu; got "):
+    with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu, or a callable; got "):
         activation_named(name)

@@ -33,14 +33,14 @@ def causal(L):
     return torch.ones(L, L, dtype=torch.bool).tril()
 
 
-def assert_same(ours, theirs, x, real=..., **masks):
+def assert_same(run, ours, theirs, x, real=..., **masks):
     """Values, and the gradients of the input and of each parameter, at the real positions."""
     valid, may_read = masks.get("valid_tokens"), masks.get("may_read")
     results, tolerance = [], TOLERANCE[x.dtype]
     for module in (ours, theirs):
         row = x.clone().requires_grad_()
         if module is ours:
-            value = module(row, **masks)
+            value = run(module, row, **masks)
         else:
             padding, forbidden = (None if mask is None else ~mask for mask in (valid, may_read))
             value, _ = module(row, row, row, key_padding_mask=padding, attn_mask=forbidden)
@@ -56,26 +56,26 @@ def assert_same(ours, theirs, x, real=..., **masks):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("N, L, D, H", SIZES)
-def test_it_is_torchs_attention_in_value_and_gradient(fixed, N, L, D, H, bias, dtype):
+def test_it_is_torchs_attention_in_value_and_gradient(fixed, run, N, L, D, H, bias, dtype):
     ours, theirs = pair(fixed, D, H, bias, dtype)
-    assert_same(ours, theirs, fixed(N, L, D, seed=9, dtype=dtype))
+    assert_same(run, ours, theirs, fixed(N, L, D, seed=9, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("with_causal", [True, False])
 @pytest.mark.parametrize("N, L, D, H", SIZES[:2])
-def test_it_is_torchs_attention_under_masks_too(fixed, N, L, D, H, with_causal, dtype):
+def test_it_is_torchs_attention_under_masks_too(fixed, run, N, L, D, H, with_causal, dtype):
     ours, theirs = pair(fixed, D, H, dtype=dtype)
     valid = lengths_as_mask(RAGGED[N], L)
     masks = {"valid_tokens": valid, **({"may_read": causal(L)} if with_causal else {})}
     x = fixed(N, L, D, seed=9, dtype=dtype)
-    assert_same(ours, theirs, x, **masks)
-    assert_same(ours, theirs, x, real=valid, **masks)
+    assert_same(run, ours, theirs, x, **masks)
+    assert_same(run, ours, theirs, x, real=valid, **masks)
 
 
-def test_a_causal_mask_alone_is_torchs_too(fixed):
+def test_a_causal_mask_alone_is_torchs_too(fixed, run):
     ours, theirs = pair(fixed, 6, 3)
-    assert_same(ours, theirs, fixed(2, 5, 6, seed=9), may_read=causal(5))
+    assert_same(run, ours, theirs, fixed(2, 5, 6, seed=9), may_read=causal(5))
 
 
 def test_it_is_the_sum_that_the_book_writes(fixed):
@@ -128,12 +128,12 @@ def test_a_value_equal_everywhere_comes_through_whatever_the_shares(fixed):
     torch.testing.assert_close(attention(q, k, v), v, atol=1e-12, rtol=0)
 
 
-def test_a_position_that_may_not_be_read_counts_for_exactly_nothing(fixed):
+def test_a_position_that_may_not_be_read_counts_for_exactly_nothing(fixed, run):
     ours, _ = pair(fixed, 6, 3)
     valid, x = lengths_as_mask([3, 5], 5), fixed(2, 5, 6)
     other = torch.where(valid[..., None], x, 1e6 * fixed(2, 5, 6, seed=1))
-    assert torch.equal(ours(x, valid)[valid], ours(other, valid)[valid])
-    assert not torch.equal(ours(x)[valid], ours(other)[valid])
+    assert torch.equal(run(ours, x, valid)[valid], run(ours, other, valid)[valid])
+    assert not torch.equal(run(ours, x)[valid], run(ours, other)[valid])
 
 
 def test_both_masks_take_away_independently(fixed):
@@ -146,14 +146,14 @@ def test_both_masks_take_away_independently(fixed):
         torch.testing.assert_close(both[n, :, i], alone[:, 0], atol=1e-12, rtol=0)
 
 
-def test_dropout_acts_on_the_shares_in_training_only(fixed):
+def test_dropout_acts_on_the_shares_in_training_only(fixed, run):
     module, x = MultiHeadAttention(6, 3, dropout=0.5).double(), fixed(2, 31, 6)
-    assert torch.equal(module.eval()(x), module(x))
+    assert torch.equal(run(module.eval(), x), run(module, x))
     shares = []
     attention(*(fixed(2, 3, 5, 7, seed=s) for s in range(3)), dropout=lambda alpha: shares.append(alpha) or alpha)
     torch.testing.assert_close(shares[0].sum(-1), torch.ones(2, 3, 5).double(), atol=1e-12, rtol=0)
     torch.manual_seed(0)
-    first, second = module.train()(x), module(x)
+    first, second = run(module.train(), x), run(module, x)
     assert not torch.equal(first, second)
 
 

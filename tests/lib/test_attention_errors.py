@@ -95,7 +95,7 @@ def test_the_function_checks_its_masks_itself(fixed):
     q = fixed(2, 3, 5, 2)
     with pytest.raises(DtypeError, match=r"^valid_tokens must be bool \[N, L\] = \[2, 5\]"):
         attention(q, q, q, VALID.long())
-    with pytest.raises(ShapeError, match=r"^q must be floating \[N, H, L, J\]; got .*; with valid_tokens, q has the axes"):
+    with pytest.raises(ShapeError, match=r"^q must be floating \[N, H, L, E\]; got .*; with valid_tokens, q has the axes"):
         attention(q[0], q[0], q[0], VALID)
 
 

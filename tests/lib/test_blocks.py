@@ -41,26 +41,26 @@ def block(request, fixed):
     return fill(request.param(D, H, F).double(), fixed)
 
 
-def value_and_gradients(block, x, real, upstream, **mask):
+def value_and_gradients(run, block, x, real, upstream, **mask):
     row = x.clone().requires_grad_()
-    value = block(row, **mask)[real]
+    value = run(block, row, **mask)[real]
     names = ["x", *(name for name, _ in block.named_parameters())]
     gradients = torch.autograd.grad(value, [row, *block.parameters()], upstream[real])
     return {"value": value.detach(), **dict(zip(names, gradients, strict=True))}
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=["float64", "float32"])
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.float32, 2e-6)], ids=["float64", "float32"])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", nn.functional.silu], ids=["relu", "gelu", "a callable"])
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_it_is_torchs_layer_in_value_and_gradient(fixed, kind, activation, bias, padded, dtype, tolerance):
+def test_it_is_torchs_layer_in_value_and_gradient(fixed, run, kind, activation, bias, padded, dtype, tolerance):
     theirs = torchs(fixed, BLOCKS[kind], activation, bias, dtype)
     ours = kind(D, H, F, activation, bias=bias).to(dtype)
     ours.load_state_dict(theirs.state_dict())
     x, upstream, real = fixed(N, L, D, dtype=dtype), fixed(N, L, D, seed=99, dtype=dtype), VALID if padded else VALID | True
-    mine = value_and_gradients(ours, x, real, upstream, **({"valid_tokens": VALID} if padded else {}))
-    due = value_and_gradients(theirs, x, real, upstream, **({"src_key_padding_mask": ~VALID} if padded else {}))
+    mine = value_and_gradients(run, ours, x, real, upstream, **({"valid_tokens": VALID} if padded else {}))
+    due = value_and_gradients(nn.Module.__call__, theirs, x, real, upstream, **({"src_key_padding_mask": ~VALID} if padded else {}))
     assert mine.keys() == due.keys()
     for name in due:
         message = lambda m, n=name: f"{n}: {m}"  # noqa: E731
@@ -68,12 +68,12 @@ def test_it_is_torchs_layer_in_value_and_gradient(fixed, kind, activation, bias,
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_both_norms_have_the_epsilon_that_is_given(fixed, kind):
+def test_both_norms_have_the_epsilon_that_is_given(fixed, run, kind):
     options = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "layer_norm_eps": 0.1}
     theirs = fill(nn.TransformerEncoderLayer(D, H, F, **options, norm_first=BLOCKS[kind]).double(), fixed)
     ours, x = kind(D, H, F, eps=0.1).double(), fixed(N, L, D)
     ours.load_state_dict(theirs.state_dict())
-    torch.testing.assert_close(ours(x), theirs(x), atol=1e-12, rtol=0)
+    torch.testing.assert_close(run(ours, x), theirs(x), atol=1e-12, rtol=0)
     assert (ours(x) - fill(kind(D, H, F).double(), fixed)(x)).abs().max() > 1e-3
 
 
@@ -197,7 +197,7 @@ def test_broken_contracts_are_named(fixed, kind):
         block(fixed(2, 5, 7))
     with pytest.raises(ShapeError, match=r"^x must be floating \[N, L, D\] = \[N, L, 6\]; got float64 \[5, 6\]; add a batch"):
         block(fixed(5, 6))
-    with pytest.raises(DtypeError, match=r"^in_proj_weight must be float32, the dtype of x; got float64"):
+    with pytest.raises(DtypeError, match=r"^(in_proj_)?weight must be float32, the dtype of x; got float64"):
         block(fixed(N, L, D).float())
     with pytest.raises(ArgumentError, match=r"^valid_tokens must be .*; rows \[0\] are all padding"):
         block(fixed(N, L, D), VALID & torch.tensor([[False], [True]]))

@@ -9,6 +9,7 @@ from oneblock.errors import (
     DtypeError,
     ShapeError,
     check_dtype,
+    check_finite,
     check_eps,
     check_flag,
     check_probability,
@@ -142,3 +143,17 @@ def test_signatures_are_checked_under_test():
     config.update("jaxtyping_disable", False)
     with pytest.raises(TypeCheckError):
         layer_norm(torch.zeros(3, 5, dtype=torch.int64))
+
+
+def test_the_first_number_that_is_none_is_named_with_its_place():
+    x = torch.zeros(2, 3)
+    check_finite("x", x)
+    x[1, 0], x[1, 2] = -math.inf, math.nan
+    due = r"^x must be finite; got float32 \[2, 3\] with 2 numbers that are not, the first -inf at \[1, 0\]; look there$"
+    with pytest.raises(ArgumentError, match=due):
+        check_finite("x", x, "look there")
+
+
+def test_what_stands_for_many_numbers_is_not_read():
+    torch.func.vmap(lambda row: check_finite("x", row) or row)(torch.tensor([[math.nan]]))
+    check_finite("x", torch.zeros(2, device="meta"))

@@ -87,5 +87,5 @@ def test_wrong_settings_are_named():
 
 
 def test_an_unknown_activation_is_answered_with_those_there_are(fixed, ffn_weights):
-    with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu; got 'tanh'"):
+    with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu, or a callable; got 'tanh'"):
         ffn(fixed(3), *ffn_weights, activation="tanh")

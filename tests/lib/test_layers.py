@@ -8,7 +8,8 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["errors", "notation", "precision", "stored"],
+    ["modes", "notation", "precision", "stored"],
+    ["errors"],
     ["costs", "memory", "trace", "words"],
     ["activations", "masks", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],

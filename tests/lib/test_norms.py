@@ -73,37 +73,37 @@ def test_an_axis_that_is_not_the_last_is_that_axis_turned_last(fixed, norm):
     torch.testing.assert_close(norm(x, gamma, axes=(1,)), norm(x.mT, gamma).mT, atol=1e-15, rtol=0)
 
 
-def test_layer_norm_can_be_without_beta_alone_as_torchs_can(fixed):
+def test_layer_norm_can_be_without_beta_alone_as_torchs_can(fixed, run):
     due = nn.LayerNorm(7, bias=False).double()
     module = LayerNorm(7, bias=False).double()
     due.weight.data = fixed(7, seed=1)
     module.load_state_dict(due.state_dict())
-    torch.testing.assert_close(module(fixed(2, 3, 7)), due(fixed(2, 3, 7)), atol=1e-12, rtol=0)
+    torch.testing.assert_close(run(module, fixed(2, 3, 7)), due(fixed(2, 3, 7)), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("ours, theirs", [(LayerNorm, nn.LayerNorm), (RMSNorm, nn.RMSNorm)])
-def test_the_modules_exchange_their_state_with_torchs(fixed, ours, theirs, affine):
+def test_the_modules_exchange_their_state_with_torchs(fixed, run, ours, theirs, affine):
     x = fixed(2, 3, 7)
     due = theirs(7, elementwise_affine=affine).double()
     for seed, parameter in enumerate(due.parameters(), start=1):
         parameter.data = fixed(7, seed=seed)
     module = ours(7, affine=affine).double()
     module.load_state_dict(due.state_dict())
-    torch.testing.assert_close(module(x), due(x), atol=1e-12, rtol=0)
+    torch.testing.assert_close(run(module, x), due(x), atol=1e-12, rtol=0)
     due.load_state_dict(module.state_dict())
 
 
 @pytest.mark.parametrize("ours, theirs", [(LayerNorm, nn.LayerNorm), (RMSNorm, nn.RMSNorm)])
-def test_a_fresh_module_has_torchs_epsilon_and_changes_nothing_by_its_parameters(fixed, ours, theirs):
+def test_a_fresh_module_has_torchs_epsilon_and_changes_nothing_by_its_parameters(fixed, run, ours, theirs):
     x = 1e-3 * fixed(2, 3, 7, dtype=torch.float32)
-    torch.testing.assert_close(ours(7)(x), theirs(7)(x), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(run(ours(7), x), theirs(7)(x), atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("ours, theirs", [(LayerNorm, nn.LayerNorm), (RMSNorm, nn.RMSNorm)])
-def test_a_module_uses_the_epsilon_it_was_given(fixed, ours, theirs):
+def test_a_module_uses_the_epsilon_it_was_given(fixed, run, ours, theirs):
     x = fixed(2, 3, 7, dtype=torch.float32)
-    torch.testing.assert_close(ours(7, eps=0.5)(x), theirs(7, eps=0.5)(x), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(run(ours(7, eps=0.5), x), theirs(7, eps=0.5)(x), atol=1e-6, rtol=1e-6)
 
 
 def test_a_module_tells_its_settings():

@@ -8,14 +8,14 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["modes", "notation", "precision", "stored"],
+    ["fast_path", "modes", "notation", "precision", "stored"],
     ["errors"],
     ["costs", "memory", "trace", "words"],
     ["activations", "masks", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians"],
     ["blocks", "dependency"],
-    ["mutants", "training"],
-    ["polarity", "stacks"],
+    ["mutants", "official", "training"],
+    ["parity", "polarity", "stacks"],
     ["depth", "orders"],
     ["widgets.numbers"],
     ["widgets.controls", "widgets.view"],

@@ -12,7 +12,7 @@ LAYERS = [
     ["errors"],
     ["costs", "memory", "trace", "words"],
     ["activations", "masks", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
-    ["attention", "ffn", "jacobians"],
+    ["attention", "ffn", "jacobians", "padding"],
     ["blocks", "dependency"],
     ["mutants", "official", "training"],
     ["parity", "polarity", "stacks"],

@@ -2,7 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -47,6 +48,17 @@ class Paths(NamedTuple):
     fast: Outcome
 
 
+@contextmanager
+def _every_warning() -> Iterator[None]:
+    """Lets torch repeat what it warns of once only."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(before)
+
+
 def outcome(call: Callable[[], Tensor]) -> Outcome:
     """Runs ``call`` and keeps what it did, its errors and warnings as text."""
     kept = [None, ""]
@@ -57,10 +69,10 @@ def outcome(call: Callable[[], Tensor]) -> Outcome:
         except Exception as refusal:
             kept[1] = f"{type(refusal).__name__}: {refusal}"
 
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as heard, _every_warning():
         warnings.simplefilter("always")
         part = fused(tried)
-    return Outcome(*kept, tuple(str(one.message) for one in heard), part)
+    return Outcome(*kept, tuple(dict.fromkeys(str(one.message) for one in heard)), part)
 
 
 def both_paths(layer: nn.Module, x: Float[Tensor, "..."], **masks: object) -> Paths:

@@ -69,6 +69,13 @@ def test_warnings_are_kept_as_text_and_not_shown(fixed, recwarn):
     assert len(recwarn) == 0
 
 
+def test_what_torch_warns_of_once_is_heard_each_time(fixed, recwarn):
+    for _ in range(2):
+        heard = outcome(lambda: torch.nested.nested_tensor([fixed(2, 3), fixed(1, 3)])).warnings
+        assert ["prototype" in text for text in heard] == [True]
+    assert not torch.is_warn_always_enabled()
+
+
 def test_the_profiler_prints_nothing(fixed, capfd):
     operations(fixed(2, 3).sin)
     assert capfd.readouterr().err == ""

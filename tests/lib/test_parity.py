@@ -102,9 +102,17 @@ def test_one_changed_bias_moves_the_values_by_just_that(torchs, fixed, norm_firs
 def test_relative_is_by_the_largest_number_of_torchs_tensor(torchs, fixed):
     layer, x = torchs(), fixed(N, L, D)
     block = from_official(layer)
-    layer.linear2.bias.data[3] += 0.25
+    layer.linear2.bias.data[3] += 25
     total = parity(block, layer, x).values[-1]
-    assert total.relative == pytest.approx(0.25 / layer(x).abs().max().item(), rel=1e-12)
+    assert total.relative == pytest.approx(25 / layer(x).abs().max().item(), rel=1e-12)
+
+
+def test_gradients_are_those_of_a_sum_that_is_linear_in_the_output(torchs, fixed):
+    layer = torchs()
+    block = from_official(layer)
+    layer.linear2.bias.data[3] += 0.25  # the last thing that is added: no slope depends on it
+    found = parity(block, layer, fixed(N, L, D))
+    assert found.output.absolute > 0.2 and max(one.relative for one in found.gradients) < 1e-12
 
 
 class _SteeperBackward(torch.autograd.Function):

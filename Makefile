@@ -2,6 +2,7 @@
 # make test      install, and check everything
 # make site      build only, into _build/html
 # make chapters  run every chapter again and rewrite it in its stored form
+# make benchmark  our blocks against PyTorch's layer, in time and memory; some minutes
 # make clean     remove what was built (make distclean: and .venv)
 
 PORT ?= 8000
@@ -9,7 +10,7 @@ PYTEST ?= -n 2 --dist loadfile
 SETUP = python3 book/_tools/setup.py
 VENV_PYTHON = .venv/bin/python
 
-.PHONY: book site test chapters clean distclean python3
+.PHONY: book site test chapters benchmark clean distclean python3
 
 book: python3
 	@$(SETUP) book
@@ -26,6 +27,10 @@ test: python3
 chapters: python3
 	@$(SETUP) book
 	@$(VENV_PYTHON) book/_tools/notebooks.py book/*.ipynb
+
+benchmark: python3
+	@$(SETUP) book
+	@$(VENV_PYTHON) tests/benchmarks/speed.py
 
 clean:
 	rm -rf _build .pytest_cache

@@ -92,8 +92,7 @@ class MultiHeadAttention(nn.Module):
         check_tensor("x", x, "... L D", "the last axis holds the features", D=self.D)
         if valid_tokens is not None:
             check_valid_tokens(valid_tokens, x)
-        for name, parameter in self.named_parameters():
-            check_dtype(name, parameter, x)
+        self._check_dtypes(x)
         if not written_out():
             return self.out_proj(self._mixed_by_kernel(x, valid_tokens, may_read))
         q, k, v = (self._project(letter, part, x) for part, letter in enumerate("QKV"))
@@ -104,6 +103,13 @@ class MultiHeadAttention(nn.Module):
         if self.out_proj.bias is None:
             return tap("attended", attended, "{W_O} {joined}", **reads)
         return tap("attended", attended, "{W_O} {joined} + {b_O}", **reads, b_O=self.out_proj.bias)
+
+    def _check_dtypes(self, x: Tensor) -> None:
+        check_dtype("in_proj_weight", self.in_proj_weight, x)
+        check_dtype("out_proj.weight", self.out_proj.weight, x)
+        if self.in_proj_bias is not None:
+            check_dtype("in_proj_bias", self.in_proj_bias, x)
+            check_dtype("out_proj.bias", self.out_proj.bias, x)
 
     def _mixed_by_kernel(self, x: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
         """The mix of all heads, joined: one product for q, k and v, one kernel of torch for the attention."""

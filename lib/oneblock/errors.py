@@ -55,20 +55,23 @@ def check_tensor(argument: str, value: object, axes: str, hint: str = "", **size
 
     ``axes`` is written as in a signature: ``"... D"`` or ``"F D"``. ``sizes`` fixes some of them.
     """
-    letters = axes.split()
-    named = [letter for letter in letters if letter != "..."]
-    due = f"floating [{', '.join(letters)}]"
-    if sizes:
-        due += f" = [{', '.join(str(sizes.get(letter, letter)) for letter in letters)}]"
     if not isinstance(value, Tensor) or not value.is_floating_point():
-        raise DtypeError(argument, due, value, "convert it with .float(); token ids need an embedding first")
-    if value.ndim < len(named) or (value.ndim > len(named) and "..." not in letters):
-        raise ShapeError(argument, due, value, hint)
-    own = dict(zip(named, value.shape[value.ndim - len(named) :], strict=True))
-    if any(own[letter] != size for letter, size in sizes.items()):
-        raise ShapeError(argument, due, value, hint)
+        hint = "convert it with .float(); token ids need an embedding first"
+        raise DtypeError(argument, _due(axes, sizes), value, hint)
+    letters = axes.removeprefix("... ").split() if axes != "..." else []
+    further = value.ndim - len(letters)
+    own = dict(zip(letters, value.shape[further:], strict=True)) if further >= 0 else None
+    if own is None or (further and "..." not in axes) or any(own[letter] != size for letter, size in sizes.items()):
+        raise ShapeError(argument, _due(axes, sizes), value, hint)
     if 0 in own.values():
-        raise ShapeError(argument, f"{due} with no axis of size 0", value, "look where it was cut to nothing")
+        due = f"{_due(axes, sizes)} with no axis of size 0"
+        raise ShapeError(argument, due, value, "look where it was cut to nothing")
+
+
+def _due(axes: str, sizes: dict[str, int]) -> str:
+    letters = axes.split()
+    due = f"floating [{', '.join(letters)}]"
+    return f"{due} = [{', '.join(str(sizes.get(letter, letter)) for letter in letters)}]" if sizes else due
 
 
 def check_finite(argument: str, value: Tensor, hint: str = "") -> None:

@@ -6,6 +6,12 @@ output is not. The closed forms count elements and hold for PyTorch's layers on 
 are bytes in float32. ``N`` sequences of ``L`` positions, ``H`` heads.
 """
 
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import torch
 from torch import Tensor, nn
 
@@ -32,6 +38,22 @@ def kept(module: nn.Module, *inputs: Tensor, **options: object) -> list[Tensor]:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         module(*inputs, **options)
     return list(storages.values())
+
+
+def peak(run: Callable[[], object]) -> int:
+    """The most bytes that ``run()`` holds at once beyond those held before, by what torch's CPU allocator gives out.
+
+    What a kernel takes for itself counts, which :func:`kept` cannot see. Let go of old gradients before.
+    Source: the memory events of ``torch.profiler``.
+    """
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        run()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text("utf-8"))["traceEvents"]
+    taken = [event["args"]["Bytes"] for event in events if event.get("name") == "[memory]"]
+    return max(itertools.accumulate(taken), default=0)
 
 
 def nbytes(tensors: list[Tensor]) -> int:
@@ -102,3 +124,4 @@ def layer_kept(
     """
     parts = attention_kept(D, H, L, N, kernel, dropout) + ffn_kept(D, F, L, N, activation, dropout)
     return parts + 2 * norm_kept(D, L, N) + (2 * N * L * D if dropout else 0)
+

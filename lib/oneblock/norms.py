@@ -181,8 +181,9 @@ class RMSNorm(nn.Module):
 def _check_input(module: LayerNorm | RMSNorm, x: Tensor) -> None:
     """Half precision may meet parameters in float32, as in torch; any other mixture is a mistake."""
     check_tensor("x", x, "... D", "the last axis holds the features", D=module.D)
-    for name, parameter in module.named_parameters():
-        if parameter.dtype != widened(x).dtype:
+    for name in ("weight", "bias"):
+        parameter = getattr(module, name, None)
+        if parameter is not None and parameter.dtype != widened(x).dtype:
             check_dtype(name, parameter, x)
 
 

@@ -196,3 +196,24 @@ def test_parameters_are_kept_anyway_and_do_not_count(fixed):
 def test_under_no_grad_nothing_is_kept(fixed):
     with torch.no_grad():
         assert memory.kept(nn.Linear(3, 5).double(), fixed(7, 3)) == []
+
+
+# The most that is held at once.
+
+
+def test_the_peak_is_what_is_held_at_once():
+    def two_at_once():
+        first = torch.empty(1000, dtype=torch.float32)
+        del first
+        second, third = torch.empty(2000, dtype=torch.float32), torch.empty(500, dtype=torch.float32)
+        return second, third
+
+    held_before = torch.empty(10_000)
+    assert memory.peak(two_at_once) == 4 * 2500 and len(held_before)
+    assert memory.peak(lambda: None) == 0
+
+
+def test_the_peak_sees_what_a_kernel_takes_for_itself():
+    """A product of a matrix and its square copy: the copy that contiguous() makes inside is no tensor of ours."""
+    x = torch.zeros(64, 64, dtype=torch.float32)
+    assert memory.peak(lambda: torch.linalg.inv(x + torch.eye(64))) > 2 * x.nbytes

@@ -6,12 +6,12 @@ from math import inf
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import silu
+from torch.nn.functional import gelu, silu
 
 from oneblock.blocks import PostNorm, PreNorm
 from oneblock.errors import ArgumentError, ShapeError
 from oneblock.official import from_official, to_official
-from oneblock.parity import parity
+from oneblock.parity import Difference, Parity, parity
 
 N, L, D, H, F = 2, 5, 6, 3, 11
 VALID = torch.tensor([[True, True, True, False, False], [True] * L])
@@ -152,13 +152,20 @@ def test_a_cut_gradient_counts_as_zero(torchs, fixed, norm_first):
     assert found.by_sublayer()["linear1"][1] == 1 and found.by_sublayer()["linear2"][1] < 1e-12
 
 
-def test_what_stands_at_padding_is_not_compared(torchs, fixed):
-    layer, x = torchs(), fixed(N, L, D)
-    block, other = from_official(layer), x.clone()
-    other[~VALID] = 100.0
-    found, again = parity(block, layer, x, VALID), parity(block, layer, other, VALID)
-    assert max(found.largest, again.largest) < 1e-12
-    assert parity(block, layer, x).largest < 1e-12
+@both_orders
+def test_what_stands_at_padding_is_not_compared(torchs, fixed, norm_first):
+    layer, x = torchs(norm_first), fixed(N, L, D)
+    block = from_official(layer)
+    block.activation = lambda h: gelu(h) + (~VALID)[..., None]
+    assert parity(block, layer, x, VALID).largest < 1e-12
+    assert parity(block, layer, x).largest > 1e-3
+
+
+def test_the_largest_difference_is_that_of_all():
+    small, large = Difference("norm1", "norm1.weight", 0.0, 0.25), Difference("norm1", "norm1.ln", 0.0, 0.5)
+    for k in range(3):
+        values, output, gradients = (large if k == place else small for place in range(3))
+        assert Parity((small, values), output, (small, gradients)).largest == 0.5
 
 
 def test_the_output_is_that_of_an_ordinary_call(torchs, fixed):

@@ -38,11 +38,13 @@ class Shown:
 
     def __init__(self, page, title):
         self.page, self.title = page, title
-        self.place = page.locator(".ob-figure").filter(has=page.get_by_role("group", name=title, exact=True))
+        # By its label's attribute: to find a role, the names of all that is in all figures were computed each time.
+        root = page.locator(f".ob[role=group][aria-label={json.dumps(title, ensure_ascii=False)}]")
+        self.place = page.locator(".ob-figure", has=root)
         self.root = self.place.locator(".ob")
 
     def read(self):
-        return self.root.evaluate(READ)
+        return json.loads(self.root.evaluate(f"(root) => JSON.stringify(({READ})(root))"))
 
     def payload(self):
         return json.loads(self.place.locator("script").text_content())

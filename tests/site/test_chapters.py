@@ -15,23 +15,52 @@ from oneblock.residual import residual
 from oneblock.trace import record
 from oneblock.widgets.view import fill
 
-from .figures import Shown, approx, compare_with_table, compare_with_trace, figures_of, numbers_in, point_of
+from .figure_pages import freeze
+from .figures import approx, compare_with_table, compare_with_trace, figures_of, numbers_in, point_of
+from .tabs import tabs
 
 BOOK = Path(__file__).parents[2] / "book"
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.ipynb"))
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS)
 
 
-@pytest.fixture
-def figures(open_page):
-    """``figures("03_by_hand")``: the figures of a chapter, as just opened."""
+@pytest.fixture(scope="module")
+def tab(browser):
+    opened = tabs(browser)
+    yield next(opened)(without_mathematics=True)
+    next(opened, None)
 
+
+@pytest.fixture(scope="module")
+def frozen_tab(browser):
+    """A tab whose time stands still."""
+    opened = tabs(browser)
+    tab = next(opened)(without_mathematics=True)
+    freeze(tab.page)
+    yield tab
+    next(opened, None)
+
+
+def opening(tab, server):
     def of(chapter):
-        found = figures_of(open_page(f"book/{chapter}.html"))
+        found = figures_of(tab.open(f"{server}/book/{chapter}.html"))
         assert found, "no figure is on this page"
         return found
 
-    return of
+    yield of
+    tab.check()
+
+
+@pytest.fixture
+def figures(tab, server):
+    """``figures("03_by_hand")``: the figures of a chapter, as just opened."""
+    yield from opening(tab, server)
+
+
+@pytest.fixture
+def frozen_figures(frozen_tab, server):
+    """The same; time passes only in ``page.clock.run_for``."""
+    yield from opening(frozen_tab, server)
 
 
 def has_steps(figure):
@@ -51,14 +80,10 @@ def test_every_stepper_walks_through_its_table_by_keys_and_back_by_mouse(figures
 
 
 @each_chapter
-def test_every_stepper_plays_to_its_end_and_stops(figures, chapter):
-    for figure in filter(has_steps, figures(chapter)):
+def test_every_stepper_plays_to_its_end_and_stops(frozen_figures, chapter):
+    for figure in filter(has_steps, frozen_figures(chapter)):
         figure.show_everything()
         last = len(figure.payload()["frame"]["steps"])
-        if not figure.page.evaluate("window.frozen"):
-            figure.page.clock.install(time=0)
-            figure.page.clock.pause_at(1)
-            figure.page.evaluate("window.frozen = true")
         figure.press("Space")
         assert figure.button("Pause").is_visible()
         figure.page.clock.run_for(1800 * last)
@@ -90,8 +115,8 @@ def answer_question(figure, question, payload):
         if value != answer and math.isfinite(float(value)):
             assert guess(figure, value) == f"Not {value}. {' Or: '.join(sentences)}"
     guess(figure, answer)
-    *_, made = figure.read()["tensors"]
-    assert figure.read()["says"].startswith("Yes: ") and made["cells"][cell] == answer
+    shown = figure.read()
+    assert shown["says"].startswith("Yes: ") and shown["tensors"][-1]["cells"][cell] == answer
 
 
 def cell_asked_for(label):
@@ -189,16 +214,21 @@ def test_a_figure_shows_a_trace_that_the_test_computed(figures, chapter, start, 
     compare_with_trace(figure.walk(), trace(figure.title))
 
 
-def test_the_token_by_hand_gives_fresh_results_for_other_inputs(open_page):
-    figure = Shown(open_page("book/03_by_hand.html"), "The same token, with every number to move")
+def titled(figures, title):
+    (figure,) = (figure for figure in figures if figure.title == title)
+    return figure
+
+
+def test_the_token_by_hand_gives_fresh_results_for_other_inputs(figures):
+    figure = titled(figures("03_by_hand"), "The same token, with every number to move")
     figure.press("End")
     for presses in range(1, 6):
         figure.slider("x[2]").press("ArrowLeft")
         assert numbers_in(figure.read()["tensors"][-1]["cells"]) == approx(by_hand(row(1, 2 - presses / 2))["y"])
 
 
-def test_the_activations_give_fresh_results(open_page):
-    figure = Shown(open_page("book/04_norms_and_activations.html"), "ReLU, GELU (exact and tanh) and SiLU")
+def test_the_activations_give_fresh_results(figures):
+    figure = titled(figures("04_norms_and_activations"), "ReLU, GELU (exact and tanh) and SiLU")
     for key, x in [("Home", -4.0), ("ArrowRight", -3.75), ("ArrowRight", -3.5), ("End", 4.0)]:
         figure.slider("x").press(key)
         head, heights = figure.read()["table"]

@@ -80,7 +80,7 @@ def check_finite(argument: str, value: Tensor, hint: str = "") -> None:
         return
     odd = ~value.isfinite()
     first = odd.nonzero()[0].tolist()
-    came = f"{describe(value)} with {odd.sum().item()} numbers that are not, the first {value[tuple(first)].item()} at {first}"
+    came = f"{describe(value)} with {odd.sum().item()} non-finite, the first {value[tuple(first)].item()} at {first}"
     raise ArgumentError(argument, "finite", Described(came), hint)
 
 

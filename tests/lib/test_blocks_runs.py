@@ -77,7 +77,7 @@ def lambda_module(function):
 def test_a_number_that_is_none_is_refused_and_its_place_named(fixed, kind, norm_first):
     block, x = kind(D, H, F).double(), fixed(N, L, D)
     x[1, 3, 2], x[1, 4, 0] = torch.nan, torch.inf
-    due = "x must be finite; got float64 [2, 5, 6] with 2 numbers that are not, the first nan at [1, 3, 2]; the scores would"
+    due = "x must be finite; got float64 [2, 5, 6] with 2 non-finite, the first nan at [1, 3, 2]; the scores would"
     with pytest.raises(ArgumentError, match=f"^{re.escape(due)}"):
         block(x)
     with pytest.raises(ArgumentError, match="a mask does not stop it$"):

@@ -149,7 +149,7 @@ def test_the_first_number_that_is_none_is_named_with_its_place():
     x = torch.zeros(2, 3)
     check_finite("x", x)
     x[1, 0], x[1, 2] = -math.inf, math.nan
-    due = r"^x must be finite; got float32 \[2, 3\] with 2 numbers that are not, the first -inf at \[1, 0\]; look there$"
+    due = r"^x must be finite; got float32 \[2, 3\] with 2 non-finite, the first -inf at \[1, 0\]; look there$"
     with pytest.raises(ArgumentError, match=due):
         check_finite("x", x, "look there")
 

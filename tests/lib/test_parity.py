@@ -166,6 +166,7 @@ def test_the_largest_difference_is_that_of_all():
     for k in range(3):
         values, output, gradients = (large if k == place else small for place in range(3))
         assert Parity((small, values), output, (small, gradients)).largest == 0.5
+    assert Parity((small, large), small, (large, small)).by_sublayer()["norm1"] == (0.5, 0.5)
 
 
 def test_the_output_is_that_of_an_ordinary_call(torchs, fixed):
@@ -233,6 +234,9 @@ def test_dropout_has_to_be_off(torchs, fixed):
     refused(block, layer, x, "block must be without dropout; got [0.25, 0.25, 0.25, 0.25]; set each rate to 0, or call eval()")
     refused(block.eval(), layer, x, "layer must be without dropout")
     assert parity(block, layer.eval(), x).largest < 1e-12
+    only_of_the_weights = torchs()
+    only_of_the_weights.self_attn.dropout = 0.25
+    refused(from_official(torchs()), only_of_the_weights, x, "layer must be without dropout; got [0.25, 0.0, 0.0, 0.0]")
 
 
 def test_other_classes_are_refused(torchs, fixed, as_readers_run_it):

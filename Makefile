@@ -6,7 +6,7 @@
 # make clean     remove what was built (make distclean: and .venv)
 
 PORT ?= 8000
-PYTEST ?= -n 2 --dist loadfile
+PYTEST ?= -n 2 --dist loadfile --no-loadscope-reorder
 SETUP = python3 book/_tools/setup.py
 VENV_PYTHON = .venv/bin/python
 

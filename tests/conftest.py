@@ -1,10 +1,18 @@
-"""Settings of every test: one thread, and a summary of what was measured."""
+"""Settings of every test: one thread, the long files first, and a summary of what was measured."""
 import os
 from collections import Counter
 
 # Before torch is imported, and inherited by the kernels that run the chapters:
 # long sums differ in their last digits with the number of threads.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+# Two workers take one file after the other; a long one at the end would leave one of them idle.
+# The site is built for the first; the second file needs none, and runs meanwhile.
+ORDER = ["tests/site/test_chapters.py", "tests/site/test_live.py", "tests/site/test_site.py", "book/", "tests/site/", ""]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: next(k for k, start in enumerate(ORDER) if item.nodeid.startswith(start)))
 
 
 def part_of(nodeid):

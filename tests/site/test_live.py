@@ -202,7 +202,9 @@ def test_a_curve_takes_any_place(activations):
 def test_without_its_kernel_a_figure_says_so_and_the_grid_still_works(lab, explorer):
     sessions = [session for session in lab.request("GET", "sessions") if session["path"].endswith("03_by_hand.ipynb")]
     lab.request("DELETE", f"kernels/{sessions[0]['kernel']['id']}")
+    explorer.page.clock.install()
     explorer.enter("x[1]", "0.41")
+    explorer.page.clock.fast_forward(10_000)
     explorer.wait_for_status(SILENT)
     explorer.enter("x[1]", "-2")
     assert explorer.read()["status"] == "" and explorer.y() == approx(due_y([-2.0, 2.0]))

@@ -38,7 +38,7 @@ def layer_of(fixed, H=H, **options):
     return moved(nn.TransformerEncoderLayer(D, H, F, **options), fixed)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu", torch.tanh], ids=str)
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu", torch.tanh])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("batch_first", [True, False])
 @both_kinds

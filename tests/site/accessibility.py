@@ -5,12 +5,15 @@ from axe_playwright_python.base import AXE_SCRIPT
 OPTIONS = {"preload": False, "resultTypes": ["violations"]}
 
 # Axe looks at what lies on what for each of thousands of tokens. They are coloured by their kind.
+# The longest of a kind stays: of a single character axe does not judge the contrast.
 ONE_TOKEN_OF_EACH_KIND = """() => {
     for (const code of document.querySelectorAll(".highlight pre")) {
-        const kinds = new Set();
-        for (const token of code.querySelectorAll("span"))
-            if (kinds.has(token.className)) token.replaceWith(...token.childNodes);
-            else kinds.add(token.className);
+        const tokens = [...code.querySelectorAll("span")];
+        const longest = {};
+        for (const token of tokens)
+            if (!(longest[token.className]?.textContent.length >= token.textContent.length)) longest[token.className] = token;
+        for (const token of tokens)
+            if (longest[token.className] !== token) token.replaceWith(...token.childNodes);
         code.normalize();
     }
 }"""

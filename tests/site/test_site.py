@@ -25,44 +25,46 @@ def compressed(body):
 
 
 @pytest.fixture(scope="module", params=PAGES)
-def page(request, browser, server):
+def tab(request, browser, server):
     """Each page, opened once, on a phone in light mode; the tests widen and darken it in their order."""
     opened = tabs(browser)
-    page = next(opened)(width=390, reduced_motion="reduce").open(f"{server}/{request.param}")
-    page.name = request.param
-    yield page
+    tab = next(opened)(width=390, reduced_motion="reduce")
+    tab.open(f"{server}/{request.param}")
+    yield tab
     next(opened, None)
 
 
-def test_a_page_does_not_scroll_sideways_on_a_phone(page):
-    width = page.evaluate("document.documentElement.scrollWidth")
+def test_a_page_does_not_scroll_sideways_on_a_phone(tab):
+    width = tab.page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
 
 
 @pytest.mark.parametrize("width, dark", [(390, False), (1280, False), (1280, True)],
                          ids=["phone", "light", "dark"])
-def test_axe_finds_nothing(page, width, dark):
+def test_axe_finds_nothing(tab, width, dark):
+    page, theme = tab.page, "dark" if dark else "light"
     page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.emulate_media(color_scheme=theme)
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert page.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
     messages = complaints(page)
     assert not messages, "\n".join(messages)
 
 
-def test_a_page_is_light(page, server, site, record_property):
-    names = page.evaluate("performance.getEntriesByType('resource').map(one => one.name)")
-    files = {urlsplit(name).path for name in [f"{server}/{page.name}", *names]}
+def test_a_page_is_light(tab, site, record_property):
+    names = tab.page.evaluate("performance.getEntriesByType('resource').map(one => one.name)")
+    files = {urlsplit(name).path for name in [tab.page.url, *names]}
     weights = {name: compressed((site / name.lstrip("/")).read_bytes())
                for name in sorted(files) if not NOT_COUNTED.search(name)}
-    record_property(f"bytes compressed for {page.name}", sum(weights.values()))
+    record_property(f"bytes compressed for {urlsplit(tab.page.url).path}", sum(weights.values()))
     assert sum(weights.values()) <= PAGE_BUDGET, weights
 
 
-def test_a_page_makes_no_foreign_request_and_no_complaint(page):
-    """By now it came to rest in every form; what its tab recorded fails the test when it is closed."""
-    page.wait_for_load_state("networkidle")
-    assert page.locator("main").inner_text().strip()
+def test_a_page_makes_no_foreign_request_and_no_complaint(tab):
+    """Since it was opened, and in every form."""
+    tab.page.wait_for_load_state("networkidle")
+    assert tab.page.locator("main").inner_text().strip()
+    tab.check()
 
 
 def test_our_script_is_small(site, record_property):

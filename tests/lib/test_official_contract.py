@@ -372,6 +372,7 @@ def test_padding_in_front_is_not_nested_unless_the_check_is_off(made, x):
     assert not same(paths.ordinary.value[real], paths.fast.value[real], 1e-3), seen("unchecked rows move", "mask_check")
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_a_nested_input_is_taken_by_the_fast_path_only_and_comes_back_as_long_as_its_longest(made, x):
     layer = made()
     nested = torch.nested.nested_tensor([x[0, :3], x[2, :4]])
@@ -380,6 +381,8 @@ def test_a_nested_input_is_taken_by_the_fast_path_only_and_comes_back_as_long_as
     assert y.is_nested and y.to_padded_tensor(0.0).shape == (2, 4, D), seen("the length is lost", "to_padded_tensor")
     with pytest.raises(AssertionError, match="does not support NestedTensor outside of its fast path"):
         layer(nested)
+    with torch.no_grad(), pytest.raises(AssertionError, match="does not support NestedTensor outside of its fast path"):
+        layer(nested, src_key_padding_mask=PADDING[[0, 2]])
 
 
 def test_a_pre_ln_stack_is_never_nested(made):

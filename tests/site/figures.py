@@ -75,7 +75,7 @@ class Shown:
         self.press("Home")
         seen = [self.read()]
         while self.button("Next").is_enabled():
-            self.press("ArrowRight")
+            self.page.keyboard.press("ArrowRight")
             seen.append(self.read())
         return seen
 

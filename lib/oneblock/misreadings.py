@@ -47,6 +47,18 @@ def _activation_forgotten(trace: Trace, step: Step) -> Tensor | None:
     return h @ trace[step.reads["W2"]].mT + bias
 
 
+def _padding_summed(trace: Trace, step: Step) -> Tensor | None:
+    """The sum over the rows as they came, before those of padding were replaced; of one picked row there is none."""
+    rows = trace[trace.step(step.reads["kept"]).reads["rows"]]
+    return rows.sum(-2) if rows.ndim > 1 else None
+
+
+def _by_length(trace: Trace, step: Step) -> Tensor:
+    """The sum divided by all positions."""
+    kept = trace[trace.step(step.reads["total"]).reads["kept"]]
+    return trace[step.reads["total"]] / kept.shape[-2]
+
+
 def _transposed(W: Tensor, x: Tensor, b: Tensor | int) -> Tensor | None:
     return x @ W + b if W.shape[0] == W.shape[1] else None
 
@@ -102,5 +114,11 @@ MISREADINGS: dict[str, dict[str, Callable]] = {
     "gated": {
         "added": _on_reads(lambda silu, up: silu + up),
         "only_content": _on_reads(lambda silu, up: up),
+    },
+    "total": {"padding_summed": _padding_summed},
+    "count": {"padding_counted": _on_reads(lambda w: w.new_full(w.sum(-2).shape, w.shape[-2]))},
+    "pooled": {
+        "not_averaged": _on_reads(lambda total: total),
+        "by_length": _by_length,
     },
 }

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from oneblock.ffn import ffn, swiglu
+from oneblock.masks import masked_mean
 from oneblock.misreadings import MISREADINGS, misread
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
@@ -61,6 +62,24 @@ def test_the_mistakes_of_a_gate():
     assert of(trace, "silu") == {"sigmoid_only": gate.sigmoid().tolist(), "relu_instead": [0, 1]}
     assert of(trace, "gated") == {"added": (trace["silu"] + gate).tolist(), "only_content": [-2, 1]}
     assert of(trace, "z") == {}  # the mistakes of a plain network's z do not apply
+
+
+def test_the_mistakes_of_a_masked_mean():
+    rows = torch.tensor([[[1.0, 4.0], [3.0, -2.0], [9.0, 9.0], [7.0, -7.0]]])
+    trace = record(masked_mean, rows, torch.tensor([[True, True, False, False]])).pick(n=0)
+    assert trace["pooled"].tolist() == [2, 1]
+    assert of(trace, "total") == {"padding_summed": [20, 4]}
+    assert of(trace, "count") == {"padding_counted": [4]}
+    assert of(trace, "pooled") == {"not_averaged": [4, 2], "by_length": [1, 0.5]}
+
+
+def test_of_one_picked_row_no_sum_is_misread(fixed):
+    def averaged(x):
+        return masked_mean(layer_norm(x), torch.ones(2, 3, dtype=torch.bool))
+
+    trace = record(averaged, fixed(2, 3, 5))
+    assert set(of(trace.pick(n=0), "total")) == {"padding_summed"}
+    assert of(trace.at(0, 1), "total") == {}
 
 
 def test_a_transposed_matrix_that_is_not_square_cannot_be_multiplied(fixed):

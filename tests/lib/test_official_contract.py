@@ -185,11 +185,12 @@ def test_a_single_sequence_does_too(made, x):
 
 
 def test_so_does_the_global_switch(made, x):
+    before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         assert fast(made(), x) == "nothing", seen("torch.backends.mha.set_fastpath_enabled(False)", LAYER)
     finally:
-        torch.backends.mha.set_fastpath_enabled(True)
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 GOES = {

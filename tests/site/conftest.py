@@ -1,4 +1,5 @@
 """A built site, a server and a browser for the tests of this folder."""
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
@@ -10,7 +11,7 @@ from filelock import FileLock
 from playwright.sync_api import sync_playwright
 
 from .figure_pages import open_figures, scripts  # noqa: F401 (fixtures of every test here)
-from .tabs import tabs
+from .tabs import opened_tab
 
 ROOT = Path(__file__).parents[2]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -56,7 +57,9 @@ def browser():
 @pytest.fixture
 def open_page(browser, server):
     """Open a page of the site, such as `book/03_by_hand.html`, or any address, in a tab of its own."""
-    opened = tabs(browser)
-    new_tab = next(opened)
-    yield lambda path, **options: new_tab(**options).open(path if "://" in path else f"{server}/{path}")
-    next(opened, None)
+    with ExitStack() as tabs:
+        def open_(path, **options):
+            tab = tabs.enter_context(opened_tab(browser, **options))
+            return tab.open(path if "://" in path else f"{server}/{path}")
+
+        yield open_

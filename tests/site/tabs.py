@@ -3,6 +3,8 @@
 A request to another site, or a warning or error in the console, fails the test.
 """
 
+from contextlib import contextmanager
+
 
 class Tab:
     """Opens one page after the other; ``without_mathematics`` leaves formulas as they are written, in half the time."""
@@ -41,16 +43,10 @@ class Tab:
         assert not found, "\n".join(found)
 
 
-def tabs(browser):
-    """For fixtures: gives a function that opens a tab; at the end all tabs are closed and have to have behaved."""
-    opened = []
-
-    def new(**options):
-        opened.append(Tab(browser, **options))
-        return opened[-1]
-
-    yield new
-    for tab in opened:
-        tab.context.close()
-    for tab in opened:
-        tab.check()
+@contextmanager
+def opened_tab(browser, **options):
+    """A tab that is closed at the end, and has to have behaved."""
+    tab = Tab(browser, **options)
+    yield tab
+    tab.context.close()
+    tab.check()

@@ -17,7 +17,7 @@ from oneblock.widgets.view import fill
 
 from .figure_pages import freeze
 from .figures import approx, compare_with_table, compare_with_trace, figures_of, numbers_in, point_of
-from .tabs import tabs
+from .tabs import opened_tab
 
 BOOK = Path(__file__).parents[2] / "book"
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.ipynb"))
@@ -26,19 +26,16 @@ each_chapter = pytest.mark.parametrize("chapter", CHAPTERS)
 
 @pytest.fixture(scope="module")
 def tab(browser):
-    opened = tabs(browser)
-    yield next(opened)(without_mathematics=True)
-    next(opened, None)
+    with opened_tab(browser, without_mathematics=True) as tab:
+        yield tab
 
 
 @pytest.fixture(scope="module")
 def frozen_tab(browser):
     """A tab whose time stands still."""
-    opened = tabs(browser)
-    tab = next(opened)(without_mathematics=True)
-    freeze(tab.page)
-    yield tab
-    next(opened, None)
+    with opened_tab(browser, without_mathematics=True) as tab:
+        freeze(tab.page)
+        yield tab
 
 
 def opening(tab, server):

@@ -8,7 +8,7 @@ import pytest
 import site_icons
 
 from .accessibility import complaints
-from .tabs import tabs
+from .tabs import opened_tab
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(f"book/{path.stem}.html" for path in (ROOT / "book").glob("*.ipynb"))
@@ -27,11 +27,9 @@ def compressed(body):
 @pytest.fixture(scope="module", params=PAGES)
 def tab(request, browser, server):
     """Each page, opened once, on a phone in light mode; the tests widen and darken it in their order."""
-    opened = tabs(browser)
-    tab = next(opened)(width=390, reduced_motion="reduce")
-    tab.open(f"{server}/{request.param}")
-    yield tab
-    next(opened, None)
+    with opened_tab(browser, width=390, reduced_motion="reduce") as tab:
+        tab.open(f"{server}/{request.param}")
+        yield tab
 
 
 def test_a_page_does_not_scroll_sideways_on_a_phone(tab):
@@ -73,19 +71,33 @@ def test_our_script_is_small(site, record_property):
     assert 0 < script.stat().st_size <= SCRIPT_BUDGET
 
 
+@pytest.fixture(scope="module")
+def disk_tab(browser):
+    with opened_tab(browser) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def tab_without_scripts(browser):
+    with opened_tab(browser, java_script_enabled=False) as tab:
+        yield tab
+
+
 @each_chapter
-def test_a_chapter_opened_from_disk_shows_its_text_and_its_figures(open_page, site, path):
-    page = open_page((site / path).as_uri())
+def test_a_chapter_opened_from_disk_shows_its_text_and_its_figures(disk_tab, site, path):
+    page = disk_tab.open((site / path).as_uri())
     assert page.locator("article h1").is_visible()
     assert page.locator(".ob-figure .ob").count() == page.locator(".ob-figure:has(script)").count() > 0
+    disk_tab.check()
 
 
 @each_chapter
-def test_a_chapter_without_scripts_shows_the_numbers_of_each_figure(open_page, site, path):
-    page = open_page((site / path).as_uri(), java_script_enabled=False)
+def test_a_chapter_without_scripts_shows_the_numbers_of_each_figure(tab_without_scripts, site, path):
+    page = tab_without_scripts.open((site / path).as_uri())
     figures = page.locator(".ob-figure:has(script):not(details *)")
     assert figures.count() > 0
     assert all(figure.locator("table").is_visible() for figure in figures.all())
+    tab_without_scripts.check()
 
 
 def test_every_button_is_seen_and_named(open_page):

@@ -104,4 +104,15 @@ SYMBOLS = _symbols(
     U=("U", "D"),
     Z=("Z", "D"),
     Y=("Y", "D"),
+    # from ids to a class
+    token_ids=("ids", "L"),
+    P=("P", "L D"),
+    embedded=("e", "D"),
+    Y_block=("Y", "D"),
+    Y_normed=("Ŷ", "D"),
+    pooled_row=("pooled", "N D"),
+    W_C=("W_C", "C D"),
+    b_C=("b_C", "C"),
+    logits=("logits", "N C"),
+    probabilities=("p", "N C"),
 )

@@ -6,6 +6,8 @@ from dataclasses import replace
 from oneblock.errors import ArgumentError
 from oneblock.trace import Step, Trace, symbol_of
 
+NAMED = re.compile(r"\{([\w.]+)\}")
+
 # Each stop's name, the name of its result in a block's trace, and how it comes from the stops before it.
 PRE_NORM = {
     "X": ("x", ""),
@@ -35,11 +37,11 @@ def tour(trace: Trace, stops: dict[str, tuple[str, str]] = PRE_NORM) -> Trace:
     tensors = {name: trace[result] for name, (result, _) in stops.items()}
     steps = []
     for name, (result, formula) in stops.items():
-        named, due = re.findall(r"\{(\w+)\}", formula), _nearest(trace, result, name_of)
+        named, due = NAMED.findall(formula), _nearest(trace, result, name_of)
         if formula and set(named) != due:
             raise ArgumentError(f"stops[{name!r}]", f"a formula of {', '.join(sorted(due))}", formula)
         if formula:
-            text = formula.format(**{read: symbol_of(read) for read in named})
+            text = NAMED.sub(lambda read: symbol_of(read[1]), formula)
             steps.append(Step(name, text, "", {read: read for read in named}))
     return replace(trace, steps=tuple(steps), tensors=tensors)
 

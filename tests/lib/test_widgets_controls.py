@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from oneblock.errors import ArgumentError, ShapeError
-from oneblock.widgets.controls import Choice, Sliders, check_setting, count_places, key_of, places, span
+from oneblock.widgets.controls import Choice, Sliders, Text, check_setting, count_places, key_of, places, span
 
 GRID = [0, 0.5, 1]
 
@@ -167,3 +167,30 @@ def test_options_are_texts(options):
 def test_a_setting_is_a_list(setting):
     with pytest.raises(ArgumentError, match=r"^setting must be of 4 values; got "):
         check_setting(ENTRIES, setting)
+
+
+TYPED = [*Text(["not bad", "bad", "so so"]).entries("some_text"), *Sliders([0, 1], GRID).entries("x")]
+
+
+def test_a_text_offers_its_examples_and_takes_any_other():
+    assert TYPED[0] == {"kind": "text", "group": "some text", "label": "some text", "values": ["not bad", "bad", "so so"], "start": 0}
+    for text in ("bad", "something else", ""):
+        check_setting(TYPED, [text, 0, 1])
+        assert Text(["a", "b"]).argument(iter([text])) == text
+
+
+def test_texts_combine_with_every_slider():
+    assert count_places(TYPED, True) == len(set(places(TYPED, True))) == 3 * (1 + 2 + 2)
+    assert count_places(TYPED, False) == len(set(places(TYPED, False))) == 3 * 3 * 3
+
+
+@pytest.mark.parametrize("value", [3, None, ["bad"], True])
+def test_a_text_is_a_text(value):
+    with pytest.raises(ArgumentError, match=r"^some text must be a text; got "):
+        check_setting(TYPED, [value, 0, 1])
+
+
+@pytest.mark.parametrize("options", [[], ["a"], ["a", "a"]])
+def test_a_text_needs_two_examples(options):
+    with pytest.raises(ArgumentError, match=r"^options must be at least two different names; got \["):
+        Text(options)

@@ -6,10 +6,11 @@ import torch
 from oneblock.activations import ACTIVATIONS
 from oneblock.errors import ArgumentError
 from oneblock.ffn import ffn
+from oneblock.names import words_of
 from oneblock.norms import layer_norm
 from oneblock.residual import residual
 from oneblock.trace import record
-from oneblock.widgets import Choice, Explorer, Sliders, curves_view, span, steps_view, table_view
+from oneblock.widgets import Choice, Explorer, Sliders, Text, curves_view, span, steps_view, table_view
 from oneblock.widgets import explorer as explorer_module
 
 VALUES = [-1.0, 0.0, 0.5, 2.0]
@@ -189,7 +190,7 @@ def test_a_figure_starts_at_its_start():
 @pytest.mark.usefixtures("as_readers_run_it")
 @pytest.mark.parametrize("control", [3, [0, 1], "relu", None])
 def test_a_control_that_is_none_is_refused_by_its_name(control):
-    with pytest.raises(ArgumentError, match=r"^x must be Sliders or a Choice; got .*; every other argument stays in the function"):
+    with pytest.raises(ArgumentError, match=r"^x must be Sliders, a Choice or a Text; got .*; every other argument stays in the function"):
         Explorer(curve, title="t", y=Sliders(0, [0, 1]), x=control)
 
 
@@ -244,3 +245,27 @@ def test_a_trace_too_large_for_a_page_is_refused_before_it_is_written_out():
 def test_a_view_too_large_for_a_page_is_refused():
     with pytest.raises(ArgumentError, match=r"^view must be a figure of at most 100,000 bytes; got '.* or more'; show fewer rows or points"):
         Explorer(lambda k: table_view(["k"], [["much"]] * 20_011), title="t", k=Sliders(0, [0, 1]))
+
+
+def lengths(text):
+    words = words_of(text, L=3)
+    sizes = torch.tensor([[float(len(word)), 1.0] for word in words] + [[0.0, 1.0]] * (3 - len(words)))
+    return steps_view(record(layer_norm, sizes), labels={"L": words + ["·"] * (3 - len(words))})
+
+
+def test_every_example_of_a_text_is_computed_and_any_other_when_asked_for():
+    explorer = Explorer(lengths, title="t", text=Text(["NOT BAD", "BAD", "SO SO"]))
+    assert list(explorer.figure["points"]) == ["", "0=1", "0=2"]
+    assert explorer.figure["points"]["0=1"].startswith("0=BAD 1=· ")
+    explorer.ask = {"id": "me-1", "setting": ["a typed text"]}
+    assert explorer.answer == {"id": "me-1", "numbers": lengths("A TYPED TEXT").numbers}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("  ", "text must be of one word or more; got '  '"), ("A B C D", "text must be of at most 3 words, as there are positions; got '4 words'")],
+)
+def test_what_the_function_says_of_a_text_is_the_answer(text, says):
+    explorer = Explorer(lengths, title="t", text=Text(["NOT BAD", "BAD"]))
+    explorer.ask = {"id": "me-1", "setting": [text]}
+    assert explorer.answer == {"id": "me-1", "error": f"ArgumentError: {says}"}

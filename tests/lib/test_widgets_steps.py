@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from oneblock.blocks import PreNorm
+from oneblock.errors import ArgumentError
 from oneblock.ffn import ffn, swiglu
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
@@ -141,3 +142,46 @@ def test_the_name_of_a_scope_is_not_taken_for_a_number():
     assert "{0}" not in str([entry["symbol"] for entry in view.frame["tensors"].values()])
     assert [fill(row[1], view.numbers) for row in view.table[1:]] == ["x ((0)) [D]", "Δ ((0)) [D]", "y ((0)) [D]"]
     assert "(0)" in fill(view.table[-1][2], view.numbers)
+
+
+@pytest.fixture
+def rows(fixed):
+    """The trace of a LayerNorm over L = 3 positions of D = 5 features."""
+    return record(layer_norm, fixed(3, 5))
+
+
+def test_an_axis_can_have_named_places_and_the_names_are_among_the_numbers(rows):
+    view = steps_view(rows, labels={"L": ["not", "very", "bad"], "D": list("abcde")})
+    x = view.frame["tensors"]["x"]
+    for axis, names in {"L": ["not", "very", "bad"], "D": list("abcde")}.items():
+        at = x["labels"][axis]
+        assert view.numbers[at : at + len(names)] == names
+    assert set(view.frame["tensors"]["mean"]["labels"]) == {"L"}  # it has no axis D
+    assert [fill(cell, view.numbers) for cell in view.table[1]] == ["", "L", "", "[not, very, bad]", "", ""]
+    torch.testing.assert_close(shown(view, "ln"), rows["ln"], rtol=5e-6, atol=1e-12)
+
+
+def test_other_names_leave_the_frame_as_it_is(rows):
+    one, other = (steps_view(rows, labels={"L": names}) for names in (["a", "b", "c"], ["d", "e\u00a0(f)", "{0}"]))
+    assert one.frame == other.frame and len(one.numbers) == len(other.numbers) and one.numbers[3:] == other.numbers[3:]
+    assert other.numbers[:3] == ["d", "e\u00a0(f)", "(0)"]
+
+
+def test_without_names_there_are_none(rows):
+    assert all("labels" not in entry for entry in steps_view(rows).frame["tensors"].values())
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"L": ["a", "b"]}, r"^labels\['L'\] must be 3 names, one for each place; got \['a', 'b'\]"),
+        ({"H": ["a", "b"]}, r"^labels\['H'\] must be the names of an axis of the trace; got \['a', 'b'\]"),
+        ({"L": ["a", "b c", "d"]}, r"^labels\['L'\] must be texts without a space; got .*U\+00A0"),
+        ({"L": "abc"}, r"^labels\['L'\] must be a list of one or more texts; got 'abc'"),
+        ({"L": ["a", 2, "d"]}, r"^labels\['L'\]\[1\] must be a text; got 2"),
+    ],
+)
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_names_that_do_not_fit_an_axis_are_refused(rows, labels, message):
+    with pytest.raises(ArgumentError, match=message):
+        steps_view(rows, labels=labels)

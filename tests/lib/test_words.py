@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from oneblock.blocks import PreNorm
+from oneblock.classifier import Classifier, classified, stages
 from oneblock.errors import ArgumentError
 from oneblock.ffn import ffn, swiglu
 from oneblock.masks import masked_mean
@@ -29,7 +30,8 @@ def made(fixed):
     block = PreNorm(6, 2, 7, dropout=0.5).double()
     valid_tokens = torch.ones(2, 3, dtype=torch.bool)
     runs = [(block, row, valid_tokens), (masked_mean, row, valid_tokens), (swiglu, row, square, square, square), (rms_norm, row)]
-    traces = [*(record(*run) for run in runs), tour(record(block.eval(), row))]
+    run = classified(Classifier(11, 3, 2, 6, 2, 7, K=1), torch.ones(2, 2, dtype=torch.int64))
+    traces = [*(record(*run) for run in runs), tour(record(block.eval(), row)), run, tour(run, stages(1))]
     return {local(name) for trace in traces for name in trace.names}
 
 

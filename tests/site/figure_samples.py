@@ -4,10 +4,11 @@ import torch
 
 from oneblock.activations import ACTIVATIONS
 from oneblock.ffn import ffn
+from oneblock.names import words_of
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
 from oneblock.trace import record, scope
-from oneblock.widgets import Choice, Explorer, Sliders, Stepper, curves_view, heat_view, span, table_view
+from oneblock.widgets import Choice, Explorer, Sliders, Stepper, Text, curves_view, heat_view, span, steps_view, table_view
 
 
 def numbers(value):
@@ -85,6 +86,18 @@ def curves_explorer():
     return Explorer(curves, title="curves", x=Sliders(1.0, span(-4, 4, 0.25)))
 
 
+def measured(text):
+    """Up to three words, each a row of its length, its vowels and a 1."""
+    words = words_of(text, L=3)
+    rows = [[len(word), sum(word.count(vowel) for vowel in "AEIOU"), 1] for word in words] + [[0, 0, 1]] * (3 - len(words))
+    trace = record(layer_norm, numbers(rows).double(), eps=0.5)
+    return steps_view(trace, labels={"L": words + ["·"] * (3 - len(words))})
+
+
+def text_explorer():
+    return Explorer(measured, title="texts", text=Text(["NOT BAD", "BAD", "SO SO WHAT"]))
+
+
 def heat_explorer():
     return Explorer(shares, title="heat", scale=Sliders(1, [-1, 1, 1000]))
 
@@ -96,4 +109,4 @@ def log_explorer():
 def one_of_each():
     """A page with every kind of figure."""
     steppers = [stepper("by hand"), stepper("four features", predict=True), stepper("two norms")]
-    return [*steppers, steps_explorer(), table_explorer(), curves_explorer(), heat_explorer(), log_explorer()]
+    return [*steppers, steps_explorer(), table_explorer(), curves_explorer(), heat_explorer(), log_explorer(), text_explorer()]

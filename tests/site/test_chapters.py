@@ -149,7 +149,7 @@ def test_every_control_of_every_explorer_leads_to_its_point_of_the_grid(figures,
 def move(figure, control):
     """Moves a control by keys and by mouse; gives the place of its value each time."""
     last = len(control["values"]) - 1
-    if control["kind"] == "choice":
+    if control["kind"] != "slider":
         choice = figure.root.get_by_role("combobox", name=control["label"], exact=True)
         for place in range(last, 0, -1):
             choice.select_option(control["values"][place])

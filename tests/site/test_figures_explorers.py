@@ -6,7 +6,7 @@ import torch
 from oneblock.norms import layer_norm
 
 from .figure_pages import opener
-from .figure_samples import B, VALUES, W2, curves_explorer, numbers, steps_explorer, table_explorer
+from .figure_samples import B, VALUES, W2, curves_explorer, measured, numbers, steps_explorer, table_explorer, text_explorer
 from .figures import Shown, approx, numbers_in
 
 START = ["1", "2", "1", "-1", "0.5", "0.5", "relu"]
@@ -17,7 +17,7 @@ PHI = {"relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.fu
 @pytest.fixture(scope="module")
 def page_of_explorers(browser):
     opened = opener(browser)
-    yield next(opened)(steps_explorer(), table_explorer(), curves_explorer())
+    yield next(opened)(steps_explorer(), table_explorer(), curves_explorer(), text_explorer())
     next(opened, None)
 
 
@@ -174,3 +174,27 @@ def test_a_screen_reader_hears_the_value_and_not_the_place(explorer):
     slider = explorer("steps").slider("x[1]")
     slider.press("End")
     assert slider.get_attribute("aria-valuetext") == "2"
+
+
+def test_an_example_of_a_text_is_chosen_by_keys(explorer):
+    figure = explorer("texts")
+    figure.press("End")
+    figure.root.get_by_role("combobox", name="text").focus()
+    for k, text in enumerate(["BAD", "SO SO WHAT"], start=1):
+        figure.page.keyboard.press("ArrowDown")
+        view, shown = measured(text), figure.read()
+        ln = view.frame["tensors"]["ln"]["at"]
+        assert shown["values"] == [text] and shown["tensors"][-1]["cells"] == view.numbers[ln : ln + 9], k
+
+
+def test_the_words_of_a_text_name_its_rows(explorer):
+    figure = explorer("texts")
+    names = "(figure) => [...figure.querySelectorAll('tbody th')].map((cell) => cell.textContent)"
+    rows = figure.root.locator(".ob-tensor").first
+    assert rows.evaluate(names) == ["NOT", "BAD", "·"]
+    figure.root.get_by_role("combobox", name="text").select_option("SO SO WHAT")
+    assert rows.evaluate(names) == ["SO", "SO", "WHAT"]
+
+
+def test_without_a_kernel_there_is_no_field_to_type_in(explorer):
+    assert explorer("texts").root.get_by_role("textbox").count() == 0

@@ -1,5 +1,6 @@
 """The chapters in a real JupyterLab: an explorer computes with the kernel what no page could hold."""
 
+import json
 import re
 
 import pytest
@@ -92,6 +93,69 @@ def activations(lab, context):
     page = context.new_page()
     lab.open(page, "04_norms_and_activations.ipynb")
     return page
+
+
+TYPING = """
+from oneblock.names import words_of
+from oneblock.norms import layer_norm
+from oneblock.trace import record
+from oneblock.widgets import Explorer, Text, steps_view
+import torch
+
+def measured(text):
+    words = words_of(text, L=3)
+    rows = [[float(len(word)), 1.0] for word in words] + [[0.0, 1.0]] * (3 - len(words))
+    trace = record(layer_norm, torch.tensor(rows, dtype=torch.float64), eps=0.5)
+    return steps_view(trace, labels={"L": words + ["·"] * (3 - len(words))})
+
+Explorer(measured, title="texts", text=Text(["NOT BAD", "BAD"]))
+"""
+
+
+@pytest.fixture(scope="module")
+def typing(lab, context):
+    """An explorer of texts, in a notebook of its own."""
+    cell = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None, "source": TYPING}
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+    (lab.folder / "book" / "typing.ipynb").write_text(json.dumps(notebook))
+    page = context.new_page()
+    lab.open(page, "typing.ipynb")
+    return Live(page, "texts")
+
+
+def words_typed(figure, text):
+    field = figure.root.get_by_role("textbox", name="Or type a text of your own")
+    field.fill(text)
+    field.press("Enter")
+
+
+def rows_of(figure):
+    names = "(figure) => [...figure.querySelectorAll('tbody th')].map((cell) => cell.textContent)"
+    return figure.root.locator(".ob-tensor").first.evaluate(names)
+
+
+def test_any_text_can_be_typed(typing):
+    words_typed(typing, "rather good")
+    typing.wait_for_status(BY_KERNEL)
+    assert rows_of(typing) == ["RATHER", "GOOD", "·"]
+    assert numbers_in(typing.read()["tensors"][0]["cells"]) == [6, 1, 4, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("text", "says"), [("", "text must be of one word or more; got ''"), ("a b c d", "at most 3 words, as there are positions")])
+def test_a_text_that_cannot_be_read_is_answered_with_the_reason(typing, text, says):
+    typing.root.get_by_role("button", name="Back to the start").click()
+    typing.wait_for_status(re.compile("^$"))
+    words_typed(typing, text)
+    typing.wait_for_status(says)
+    assert rows_of(typing) == ["NOT", "BAD", "·"]
+
+
+def test_an_example_still_needs_no_kernel(typing):
+    typing.root.get_by_role("combobox", name="text").select_option("BAD")
+    typing.wait_for_status(re.compile("^$"))
+    assert rows_of(typing) == ["BAD", "·", "·"]
+    assert typing.root.get_by_role("textbox").input_value() == "BAD"
 
 
 @pytest.mark.parametrize("chapter", ["by_hand", "activations"])

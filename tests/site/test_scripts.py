@@ -184,3 +184,22 @@ def test_place_and_value_lead_to_each_other(js, place):
 def test_a_text_child_is_never_markup(scripts):
     text = "<img src=x onerror=alert(1)>"
     assert scripts.evaluate("(text) => { const p = ob.h('p', {}, text); return [p.textContent, p.children.length] }", text) == [text, 0]
+
+
+GRID = """(tensor) => {
+    const figure = ob.tensorGrid(tensor, ["not", "bad", "7", "8", "9", "10"], { ui: {} });
+    return [...figure.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("tensor", "rows"),
+    [
+        ({"axes": ["C"], "shape": [2], "labels": {"C": 0}}, [["not", "7"], ["bad", "8"]]),
+        ({"axes": ["C"], "shape": [2]}, [["C →"], ["7", "8"]]),
+        ({"axes": ["L", "D"], "shape": [2, 2], "labels": {"L": 0}}, [["L ↓", "D →"], ["not", "7", "8"], ["bad", "9", "10"]]),
+        ({"axes": ["L", "D"], "shape": [2, 2]}, [["L ↓", "D →"], ["1", "7", "8"], ["2", "9", "10"]]),
+    ],
+)
+def test_named_places_are_rows_with_their_names(scripts, tensor, rows):
+    assert scripts.evaluate(GRID, {"symbol": "x", "at": 2, **tensor}) == rows

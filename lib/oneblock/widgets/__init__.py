@@ -1,7 +1,7 @@
 """Interactive figures: the same script draws them in Jupyter and on a page without a kernel."""
 
 from oneblock.widgets.charts import curves_view, heat_view, table_view
-from oneblock.widgets.controls import Choice, Sliders, span
+from oneblock.widgets.controls import Choice, Sliders, Text, span
 from oneblock.widgets.explorer import Explorer
 from oneblock.widgets.figure import site_assets
 from oneblock.widgets.stepper import Stepper
@@ -14,6 +14,7 @@ __all__ = [
     "Sliders",
     "Stepper",
     "Table",
+    "Text",
     "curves_view",
     "heat_view",
     "site_assets",

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -102,6 +103,7 @@ class Choice:
     """One of a few named options; the first is the one at the start."""
 
     options: Iterable[str]
+    kind: ClassVar[str] = "choice"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", _listed("options", self.options, "a list of names"))
@@ -112,10 +114,19 @@ class Choice:
 
     def entries(self, name: str) -> list[dict]:
         label = SYMBOLS[name].text if name in SYMBOLS else name.replace("_", " ")
-        return [{"kind": "choice", "group": label, "label": label, "values": list(self.options), "start": 0}]
+        return [{"kind": self.kind, "group": label, "label": label, "values": list(self.options), "start": 0}]
 
     def argument(self, setting: Iterator) -> str:
         return next(setting)
+
+
+class Text(Choice):
+    """Any text: without a kernel one of the examples in ``options``, with a kernel what the reader types.
+
+    The function says what it takes: an error that it raises is shown in the figure.
+    """
+
+    kind: ClassVar[str] = "text"
 
 
 def check_setting(entries: Sequence[dict], setting: object) -> None:
@@ -124,7 +135,10 @@ def check_setting(entries: Sequence[dict], setting: object) -> None:
         raise ArgumentError("setting", f"of {len(entries)} values", setting)
     for entry, value in zip(entries, setting, strict=True):
         values = entry["values"]
-        if entry["kind"] == "choice":
+        if entry["kind"] == "text":
+            if not isinstance(value, str):
+                raise ArgumentError(entry["label"], "a text", value)
+        elif entry["kind"] == "choice":
             if value not in values:
                 raise ArgumentError(entry["label"], f"one of {', '.join(values)}", value)
         elif isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -136,10 +150,10 @@ def check_setting(entries: Sequence[dict], setting: object) -> None:
 def places(entries: Sequence[dict], one_at_a_time: bool) -> Iterator[tuple[int, ...]]:
     """Every setting of the grid, each as the places of its values.
 
-    Choices always combine. Sliders combine too, or, ``one_at_a_time``, leave the start one by one.
+    Choices and texts always combine. Sliders combine too, or, ``one_at_a_time``, leave the start one by one.
     """
     starts = [entry["start"] for entry in entries]
-    free = [range(len(e["values"])) if e["kind"] == "choice" or not one_at_a_time else [e["start"]] for e in entries]
+    free = [range(len(e["values"])) if e["kind"] != "slider" or not one_at_a_time else [e["start"]] for e in entries]
     yield from itertools.product(*free)
     if not one_at_a_time:
         return
@@ -151,7 +165,7 @@ def places(entries: Sequence[dict], one_at_a_time: bool) -> Iterator[tuple[int, 
 
 def count_places(entries: Sequence[dict], one_at_a_time: bool) -> int:
     """How many settings :func:`places` yields, without making them."""
-    choices = math.prod(len(e["values"]) for e in entries if e["kind"] == "choice")
+    choices = math.prod(len(e["values"]) for e in entries if e["kind"] != "slider")
     sliders = [len(e["values"]) for e in entries if e["kind"] == "slider"]
     return choices * (1 + sum(n - 1 for n in sliders) if one_at_a_time else math.prod(sliders))
 

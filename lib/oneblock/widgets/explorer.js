@@ -9,7 +9,7 @@ const PATIENCE = 10000; // milliseconds until a silent kernel is called silent
 export function placesOf(setting, controls) {
   return setting.map((value, k) => {
     const { kind, values } = controls[k];
-    return values.findIndex((text) => (kind === "choice" ? text === value : Number(text) === value));
+    return values.findIndex((text) => (kind === "slider" ? Number(text) === value : text === value));
   });
 }
 
@@ -20,13 +20,13 @@ export function keyOf(setting, controls) {
   return places.map((place, k) => (place === controls[k].start ? "" : `${k}=${place}`)).filter(Boolean).join(" ");
 }
 
-export const valueAt = (control, place) => (control.kind === "choice" ? control.values[place] : Number(control.values[place]));
+export const valueAt = (control, place) => (control.kind === "slider" ? Number(control.values[place]) : control.values[place]);
 export const startOf = (controls) => controls.map((control) => valueAt(control, control.start));
 
 // On a page without a kernel, and where sliders leave the start one by one: the others go back.
 export function onlyMoved(setting, moved, controls) {
   const start = startOf(controls);
-  return setting.map((value, k) => (k === moved || controls[k].kind === "choice" ? value : start[k]));
+  return setting.map((value, k) => (k === moved || controls[k].kind !== "slider" ? value : start[k]));
 }
 
 export function renderExplorer({ model, el }) {
@@ -36,7 +36,7 @@ export function renderExplorer({ model, el }) {
   const me = Math.random().toString(36).slice(2);
   const root = figureRoot(el, title);
   const status = h("p", { class: "ob-status", role: "status" });
-  const inputs = controls.map((control, k) => controlInput(control, (value) => set(k, value), live));
+  const inputs = controls.map((control, k) => controlInput(control, (value) => set(k, value), live, ui));
   const reset = h("button", { type: "button", onclick: () => choose(startOf(controls)) }, ui.reset);
   let asked = null; // the name of the question on its way to the kernel
   let waiting = null; // the newest setting behind it; older ones are dropped
@@ -140,14 +140,24 @@ function groups(controls, inputs) {
   return sets.values();
 }
 
-function controlInput(control, onchange, live) {
-  return control.kind === "choice" ? choiceInput(control, onchange) : sliderInput(control, onchange, live);
+function controlInput(control, onchange, live, ui) {
+  return control.kind === "slider" ? sliderInput(control, onchange, live) : choiceInput(control, onchange, live, ui);
 }
 
-function choiceInput(control, onchange) {
-  const options = control.values.map((text) => h("option", { value: text }, text));
-  const select = h("select", { "aria-label": control.label, onchange: () => onchange(select.value) }, ...options);
-  return { element: h("label", { class: "ob-control" }, select), show: (value) => (select.value = value) };
+// With a kernel a text can also be typed.
+function choiceInput({ kind, label, values }, onchange, live, ui) {
+  const options = values.map((text) => h("option", { value: text }, text));
+  const select = h("select", { "aria-label": label, onchange: () => onchange(select.value) }, ...options);
+  const enter = () => onchange(field.value);
+  const field =
+    live && kind === "text" ? h("input", { type: "text", size: 30, "aria-label": ui.type, onchange: enter, onkeydown: onEnter(enter) }) : null;
+  return {
+    element: h("label", { class: "ob-control" }, select, field),
+    show(value) {
+      select.value = value;
+      if (field) field.value = value;
+    },
+  };
 }
 
 // Without a kernel a slider moves over the grid's values. With one it also has a field for any number in range.

@@ -19,7 +19,7 @@ class Explorer(Figure):
     """Shows what ``function`` returns for a setting of its arguments.
 
     Without a kernel the declared grid works, every point computed here and now. With a kernel any
-    number in a slider's range works, computed as the reader drags.
+    number in a slider's range works, computed as the reader drags, and any text.
 
     Args:
         function: from the controls' values to a ``Trace`` or a ``View``. Its structure may not depend on them,
@@ -30,7 +30,7 @@ class Explorer(Figure):
         predict: whether the reader is asked for numbers first (traces only).
         digits: significant digits of every number of a trace.
         limit: bytes of JSON that the grid may take, and the view at the start as many.
-        controls: for each argument of ``function``, :class:`Sliders` or :class:`Choice`.
+        controls: for each argument of ``function``, :class:`Sliders`, :class:`Choice` or :class:`Text`.
 
     Raises:
         ArgumentError: the grid is too large, the structure changes over it, or ``function`` returns something else.
@@ -52,7 +52,7 @@ class Explorer(Figure):
             raise ArgumentError("controls", "at least one Sliders or Choice, by argument name", controls)
         for name, control in controls.items():
             if not isinstance(control, (Sliders, Choice)):
-                raise ArgumentError(name, "Sliders or a Choice", control, "every other argument stays in the function")
+                raise ArgumentError(name, "Sliders, a Choice or a Text", control, "every other argument stays in the function")
         self._function, self._controls, self._options, self._limit = function, controls, (digits, language), limit
         entries = [entry for name, control in controls.items() for entry in control.entries(name)]
         setting = _values([entry["start"] for entry in entries], entries)
@@ -127,7 +127,7 @@ class Explorer(Figure):
 
 def _values(place: Sequence[int], entries: list[dict]) -> list:
     texts = [entry["values"][i] for i, entry in zip(place, entries, strict=True)]
-    return [t if e["kind"] == "choice" else float(t) for t, e in zip(texts, entries, strict=True)]
+    return [float(t) if e["kind"] == "slider" else t for t, e in zip(texts, entries, strict=True)]
 
 
 def _difference(start: View, view: View, setting: Sequence) -> str:

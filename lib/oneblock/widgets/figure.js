@@ -94,7 +94,9 @@ export function placeOf(k, shape) {
 // A number that differs from `before` (what the step acted on) says from what; one that differs from
 // `start` (an explorer's first setting) carries a dot.
 export function tensorGrid(tensor, numbers, { before = null, hidden = false, isNew = false, start = numbers, ui }) {
-  const { shape, axes } = tensor;
+  const { axes, labels = {} } = tensor;
+  const upright = tensor.shape.length === 1 && axes[0] in labels; // names need room: one below the other
+  const shape = upright ? [...tensor.shape, 1] : tensor.shape;
   const matrices = shape.slice(0, -2).reduce((a, b) => a * b, 1);
   const rows = shape.length > 1 ? shape[shape.length - 2] : 1;
   const columns = shape.length ? shape[shape.length - 1] : 1;
@@ -105,14 +107,14 @@ export function tensorGrid(tensor, numbers, { before = null, hidden = false, isN
     const where = placeOf(m, shape.slice(0, -2)).map((k, axis) => `${axes[axis]} = ${k + 1}`).join(", ");
     const table = h("table", { "aria-label": `${label} ${where}`.trim() });
     if (matrices > 1) table.append(h("caption", {}, where));
-    const across = axes[axes.length - 1];
-    const down = shape.length > 1 ? axes[axes.length - 2] : null;
+    const across = upright ? "" : axes[axes.length - 1];
+    const down = shape.length > 1 ? axes[shape.length - 2] : null;
     if (across && across !== "1") {
       table.append(h("thead", {}, h("tr", {}, down && h("th", {}, `${down} ↓`), h("th", { colspan: columns }, `${across} →`))));
     }
     const body = h("tbody");
     for (let r = 0; r < rows; r++) {
-      const row = h("tr", {}, down && across !== "1" ? h("th", {}, String(r + 1)) : null);
+      const row = h("tr", {}, down && across !== "1" ? h("th", {}, down in labels ? numbers[labels[down] + r] : String(r + 1)) : null);
       for (let c = 0; c < columns; c++) row.append(cell((m * rows + r) * columns + c));
       body.append(row);
     }

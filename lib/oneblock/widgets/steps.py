@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections.abc import Sequence
 
+from oneblock.errors import ArgumentError
 from oneblock.misreadings import misread
 from oneblock.trace import Step, Trace, local, symbol_of
 from oneblock.widgets.numbers import nested
@@ -10,29 +12,57 @@ from oneblock.widgets.view import REFERENCE, Numbers, View, plain
 from oneblock.words import words
 
 COPY = re.compile(r"\{[^}]*\}")
-SHOWN = ("symbol", "axes", "shape", "at")
+SHOWN = ("symbol", "axes", "shape", "at", "labels")
 MANY = 8
 
 
-def steps_view(trace: Trace, digits: int = 6, language: str = "en") -> View:
-    """A trace, step by step, with the questions a reader may be asked before each step."""
+def steps_view(
+    trace: Trace, digits: int = 6, language: str = "en", labels: dict[str, Sequence[str]] | None = None
+) -> View:
+    """A trace, step by step, with the questions a reader may be asked before each step.
+
+    Args:
+        labels: names for the places of an axis, by its letter: ``{"L": ["not", "bad"]}``. They may differ from one
+            setting of an explorer to the next, as numbers do.
+
+    Raises:
+        ArgumentError: there are not as many names as places, or one has a space, which parts two numbers; U+00A0 may be used.
+    """
     text, numbers = words(language), Numbers(digits)
-    tensors = {name: _tensor_entry(trace, name, numbers) for name in trace.tensors}
+    named = {axis: numbers.add_texts(f"labels[{axis!r}]", names) for axis, names in (labels or {}).items()}
+    tensors = {name: _tensor_entry(trace, name, numbers, named) for name in trace.tensors}
+    _check_labels(tensors, labels or {})
     steps = [_given_entry(_at_first(trace), text["ui"])]
     steps += [_step_entry(trace, step, tensors, text["steps"]) for step in trace.steps]
     questions = [_question(trace, step, tensors, numbers, text["misreadings"]) for step in trace.steps]
     frame = {
         "kind": "steps",
-        "tensors": {name: {key: entry[key] for key in SHOWN} for name, entry in tensors.items()},
+        "tensors": {name: {key: entry[key] for key in SHOWN if key in entry} for name, entry in tensors.items()},
         "steps": steps,
         "questions": {str(k): q for k, q in enumerate(questions, start=1) if q},
     }
-    return View(frame, numbers.texts, _steps_table(frame, _given(trace), text["ui"]))
+    table = _steps_table(frame, _given(trace), text["ui"])
+    table[1:1] = [["", axis, "", _places(named[axis], len(names)), "", ""] for axis, names in (labels or {}).items()]
+    return View(frame, numbers.texts, table)
 
 
-def _tensor_entry(trace: Trace, name: str, numbers: Numbers) -> dict:
+def _places(at: int, count: int) -> str:
+    return nested([f"{{{at + k}}}" for k in range(count)], (count,))
+
+
+def _check_labels(tensors: dict, labels: dict[str, Sequence[str]]) -> None:
+    for axis, names in labels.items():
+        size = _sizes(tensors).get(axis.lower())
+        if len(names) != size:
+            due = f"{size} names, one for each place" if size else "the names of an axis of the trace"
+            raise ArgumentError(f"labels[{axis!r}]", due, names)
+
+
+def _tensor_entry(trace: Trace, name: str, numbers: Numbers, named: dict[str, int]) -> dict:
     tensor = trace[name]
+    labels = {axis: at for axis, at in named.items() if axis in trace.axes(name)}
     return {
+        **({"labels": labels} if labels else {}),
         "symbol": plain(symbol_of(name)),  # a scope's name may be any text
         "axes": list(trace.axes(name)),
         "letters": trace.letters(name),

@@ -64,6 +64,14 @@ class Numbers:
         self.digits = digits
         self.texts: list[str] = []
 
+    def add_texts(self, argument: str, names: Iterable[str]) -> int:
+        """Names that change as numbers do; refuses one with a space, which would make two of it."""
+        names = plain_names(argument, names)
+        if any(" " in name for name in names):
+            raise ArgumentError(argument, "texts without a space", names, "use the space that does not break, U+00A0")
+        self.texts += names
+        return len(self.texts) - len(names)
+
     def add(self, tensor: Tensor, argument: str = "numbers") -> int:
         """Refuses, by the name ``argument``, a tensor without numbers or with complex ones."""
         if tensor.is_complex():

@@ -22,6 +22,37 @@ SPELT_BY_NUMBER = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HANGUL SYLLABL
 """How the names begin that a rule makes, such as ``CJK UNIFIED IDEOGRAPH-4E00``: they are no text."""
 
 
+CATEGORIES = {
+    "Lu": "upper-case letter",
+    "Ll": "lower-case letter",
+    "Lt": "title-case letter",
+    "Lm": "modifier letter",
+    "Lo": "other letter",
+    "Mn": "mark without a width",
+    "Mc": "mark with a width",
+    "Me": "enclosing mark",
+    "Nd": "decimal digit",
+    "Nl": "number that is a letter",
+    "No": "other number",
+    "Pc": "joining punctuation",
+    "Pd": "dash",
+    "Ps": "opening punctuation",
+    "Pe": "closing punctuation",
+    "Pi": "opening quotation mark",
+    "Pf": "closing quotation mark",
+    "Po": "other punctuation",
+    "Sm": "mathematical symbol",
+    "Sc": "currency symbol",
+    "Sk": "modifier symbol",
+    "So": "other symbol",
+    "Zs": "space",
+    "Zl": "line separator",
+    "Zp": "paragraph separator",
+    "Cf": "format character",
+}
+"""What the general categories of the names mean, after table 4-4 of *The Unicode Standard*."""
+
+
 class Name(NamedTuple):
     """A character's name and its general category, two letters such as ``Lu``."""
 

@@ -3,7 +3,7 @@
 ``book/data/names_study.py`` stores the trials; read them with :mod:`oneblock.stored`::
 
     trials = load("data/names_study.json", Trial)
-    pick(trials, at_least=50, family="itself")
+    pick(trials, at_least=100, family="itself")
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,8 @@ from oneblock.classifier import Classifier
 from oneblock.names import Name, Vocabulary, both_cases, itself, numbered, split, unicode_names, words_of
 from oneblock.training import Training, evaluate
 
-L, D, H, F, K, DROPOUT, LR, EPOCHS = 13, 32, 4, 64, 2, 0.1, 0.003, 6
+L, D, H, K, DROPOUT = 13, 32, 4, 2, 0.1
+EPOCHS, LR, DECAY, BATCH = 8, 0.006, 0.75, 64
 PENALTIES = (1e-6, 4e-6, 1.6e-5)
 FAMILIES = ("itself", "both cases", "known words")
 
@@ -30,10 +31,9 @@ class Trial(NamedTuple):
 
     at_least: int
     family: str
+    fraction: float
     training: int
     D: int
-    K: int
-    epochs: int
     seed: int
     vocabulary: int
     majority: float
@@ -47,7 +47,7 @@ def known_words(names: Sequence[Name], at_least: int) -> Callable[[str], str]:
     return lambda text: " ".join(word if vocabulary.known(word) else "?" for word in words_of(text))
 
 
-def parts(family: str = "itself", at_least: int = 50, seed: int = 0) -> tuple[Vocabulary, list[str], list[Name], list[Name]]:
+def parts(family: str = "itself", at_least: int = 100, seed: int = 0) -> tuple[Vocabulary, list[str], list[Name], list[Name]]:
     """The vocabulary, the categories, the training and the validation names of one split."""
     names = unicode_names()
     families = {"itself": itself, "both cases": both_cases, "known words": known_words(names, at_least)}
@@ -68,7 +68,7 @@ def accuracy_of_bag(training: Part, validation: Part, V: int, C: int) -> float:
     return max(evaluate(fit, seen, validation[1])[1] for fit in fits)
 
 
-def fresh(V: int, C: int, seed: int, D: int = D, K: int = K) -> Classifier:
+def fresh(V: int, C: int, seed: int, D: int = D) -> Classifier:
     """A classifier of this module's sizes, its first values drawn from ``seed``; torch's own seed is left alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -76,15 +76,19 @@ def fresh(V: int, C: int, seed: int, D: int = D, K: int = K) -> Classifier:
 
 
 def trial(
-    at_least: int = 50, family: str = "itself", fraction: float = 1.0, D: int = D, K: int = K, epochs: int = EPOCHS, seed: int = 0
+    at_least: int = 100, family: str = "itself", fraction: float = 1.0, D: int = D, seed: int = 0, epochs: int = EPOCHS
 ) -> Trial:
-    """Splits, trains and compares, all by one seed; ``fraction`` of the training part is learned from."""
+    """Splits, trains and compares, all by one seed.
+
+    Of the training part only ``fraction`` is learned from, in batches so much smaller that there are as many steps.
+    """
     vocabulary, categories, names, held_out = parts(family, at_least, seed)
     names = names[: round(fraction * len(names))]  # a split comes shuffled
     training, validation = (encoded(some, vocabulary, categories) for some in (names, held_out))
     V, C = len(vocabulary), len(categories)
-    run = Training(fresh(V, C, seed, D, K), training, validation, LR, seed=seed)
+    batch = max(1, round(fraction * BATCH))
+    run = Training(fresh(V, C, seed, D), training, validation, LR, DECAY, batch, seed)
     run.fit(epochs)
     commonest = (validation[1] == majority(training[1])).double().mean().item()
     found = accuracy_of_bag(training, validation, V, C), evaluate(run.model, *validation)[1]
-    return Trial(at_least, family, len(names), D, K, epochs, seed, V, commonest, *found)
+    return Trial(at_least, family, fraction, len(names), D, seed, V, commonest, *found)

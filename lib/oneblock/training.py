@@ -100,11 +100,12 @@ class Training:
     Args:
         model: maps inputs to logits ``[N, C]``; it is trained in place.
         training, validation: inputs and classes.
-        lr: the learning rate.
+        lr: the learning rate of the first epoch.
+        decay: each epoch takes ``decay`` times the rate of the one before.
         batch: how many texts a step sees; the last one of an epoch may see fewer.
         patience: :meth:`fit` ends after so many epochs without a lower validation loss.
     Raises:
-        ArgumentError: ``lr``, ``batch`` or ``patience`` is not above 0.
+        ArgumentError: ``lr``, ``batch`` or ``patience`` is not above 0, ``decay`` is not in (0, 1].
     """
 
     def __init__(
@@ -113,15 +114,17 @@ class Training:
         training: tuple[Shaped[Tensor, "N ..."], Int[Tensor, " N"]],
         validation: tuple[Shaped[Tensor, "M ..."], Int[Tensor, " M"]],
         lr: float,
+        decay: float = 1.0,
         batch: int = 64,
         seed: int = 0,
         patience: int = 3,
     ) -> None:
         check_number("lr", lr, "a number > 0", lambda number: number > 0)
+        check_number("decay", decay, "a number in (0, 1]", lambda number: 0 < number <= 1)
         check_size("batch", batch)
         check_size("patience", patience)
         self.model, self.training, self.validation = model, training, validation
-        self.batch, self.patience = batch, patience
+        self.lr, self.decay, self.batch, self.patience = lr, decay, batch, patience
         self.optimizer = torch.optim.Adam(model.parameters(), lr)
         self.random = torch.Generator().manual_seed(seed).get_state()
         self.history: list[Epoch] = []
@@ -146,6 +149,7 @@ class Training:
 
     def _epoch(self) -> None:
         inputs, classes = self.training
+        self.optimizer.param_groups[0]["lr"] = self.lr * self.decay ** len(self.history)
         with torch.random.fork_rng(devices=[]):
             torch.set_rng_state(self.random)
             self.model.train()

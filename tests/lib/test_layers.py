@@ -17,7 +17,7 @@ LAYERS = [
     ["classifier", "mutants", "official", "training"],
     ["naming", "parity", "polarity", "stacks"],
     ["depth", "orders"],
-    ["widgets.numbers"],
+    ["widgets.numbers", "widgets.progress"],
     ["widgets.controls", "widgets.view"],
     ["widgets.charts", "widgets.steps"],
     ["widgets.table"],

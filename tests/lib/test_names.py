@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from oneblock.errors import ArgumentError
-from oneblock.names import Name, Vocabulary, both_cases, numbered, one_word_away, split, unicode_names, valid, words_of
+from oneblock.names import CATEGORIES, Name, Vocabulary, both_cases, numbered, one_word_away, split, unicode_names, valid, words_of
 
 NAMES = unicode_names()
 FEW = [Name(f"{size} LETTER {letter}", category) for letter in "ABCDEFGHIJK" for size, category in [("CAPITAL", "Lu"), ("SMALL", "Ll")]]
@@ -18,7 +18,7 @@ def test_there_are_as_many_names_and_words_as_unicode_3_2_has():
     lengths = Counter(len(name.text.split()) for name in NAMES)
     assert min(lengths) == 1 and max(lengths) == 13
     assert len({word for name in NAMES for word in name.text.split()}) == 3_761
-    assert len({name.category for name in NAMES}) == 26
+    assert {name.category for name in NAMES} == set(CATEGORIES) and len(CATEGORIES) == 26
 
 
 def test_a_name_and_its_category_belong_to_one_character():

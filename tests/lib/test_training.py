@@ -103,7 +103,7 @@ def parts(fixed):
 
 
 def a_run(line, parts, **options):
-    return Training(deepcopy(line), *parts, lr=0.05, batch=4, **options)
+    return Training(deepcopy(line), *parts, lr=0.05, batch=4, decay=0.75, **options)
 
 
 def same_state(one, other):
@@ -235,7 +235,19 @@ def test_progress_is_shown_the_epochs_to_come(line, parts):
     assert shown == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("option", "due"), [("lr", "a number > 0"), ("batch", "a whole number ≥ 1"), ("patience", "a whole number ≥ 1")])
+def test_each_epoch_takes_a_share_of_the_rate_of_the_one_before(line, parts, monkeypatch):
+    rates = []
+
+    def note(model, optimizer, inputs, classes):
+        rates.append(optimizer.param_groups[0]["lr"])
+        return 0.5
+
+    monkeypatch.setattr(training, "step", note)
+    a_run(line, parts, patience=9).fit(3)
+    assert rates == pytest.approx([0.05] * 3 + [0.0375] * 3 + [0.028125] * 3)
+
+
+@pytest.mark.parametrize(("option", "due"), [("decay", r"a number in \(0, 1\]"), ("lr", "a number > 0"), ("batch", "a whole number ≥ 1"), ("patience", "a whole number ≥ 1")])
 @pytest.mark.parametrize("value", [0, -1, math.nan, "3"])
 def test_an_option_of_a_run_that_trains_nothing_is_refused(line, parts, option, due, value):
     with pytest.raises(ArgumentError, match=rf"^{option} must be {due}; got "):

@@ -4,6 +4,7 @@ from oneblock.widgets.charts import curves_view, heat_view, table_view
 from oneblock.widgets.controls import Choice, Sliders, Text, span
 from oneblock.widgets.explorer import Explorer
 from oneblock.widgets.figure import site_assets
+from oneblock.widgets.progress import progress
 from oneblock.widgets.stepper import Stepper
 from oneblock.widgets.steps import steps_view
 from oneblock.widgets.table import Table
@@ -17,6 +18,7 @@ __all__ = [
     "Text",
     "curves_view",
     "heat_view",
+    "progress",
     "site_assets",
     "span",
     "steps_view",

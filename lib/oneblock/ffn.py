@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from oneblock.activations import Activation, activation_named
-from oneblock.errors import check_dtype, check_probability, check_size, check_tensor
+from oneblock.errors import ArgumentError, Described, check_dtype, check_probability, check_size, check_tensor
 from oneblock.notation import SYMBOLS
 from oneblock.trace import written_out, tap
 
@@ -36,7 +36,7 @@ def ffn(
         ``[..., D]``.
     Raises:
         ArgumentError: naming the argument, for a tensor that is not floating or whose sizes do not fit, an
-            empty axis, an activation that does not exist.
+            empty axis, an activation that does not exist or does not give one number for each of ``h``.
     Source: Vaswani et al., *Attention Is All You Need*, 2017, section 3.3, arXiv:1706.03762.
     """
     check_tensor("x", x, "... D")
@@ -44,7 +44,7 @@ def ffn(
     check_tensor("W2", W2, "D F", OUT_IN, D=x.shape[-1], F=W1.shape[0])
     phi = activation_named(activation)
     h = _linear("h", x=x, W1=W1, b1=b1)
-    a = tap("a", phi(h), "φ({h})", "φ({h[f]})", h=h)
+    a = tap("a", _activated(phi, h), "φ({h})", "φ({h[f]})", h=h)
     if dropout is not None:
         a = tap("a_dropped", dropout(a), "Dropout({a})", a=a)
     return _linear("z", a=a, W2=W2, b2=b2)
@@ -144,6 +144,17 @@ def matched_width(F: int) -> int:
     """
     check_size("F", F)
     return round(2 * F / 3)
+
+
+def _activated(phi: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
+    """``φ(h)``; refuses what else a callable may give: torch would stretch it, or turn it down without a name."""
+    a = phi(h)
+    if not isinstance(a, Tensor) or a.shape != h.shape:
+        due = f"a callable to floating {list(h.shape)}, the shape of h"
+        came = a if isinstance(a, Tensor) else Described(f"a {type(a).__name__}")
+        raise ArgumentError("activation", due, came, "it acts on each number alone; a class such as nn.GELU needs its ()")
+    check_dtype("activation", a, h, "h", "it gives numbers of the dtype it is given")
+    return a
 
 
 def _linear(name: str, **reads: Tensor | None) -> Tensor:

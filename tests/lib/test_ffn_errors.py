@@ -5,6 +5,7 @@ import torch
 
 from oneblock.errors import ArgumentError, DtypeError, ShapeError
 from oneblock.ffn import FFN, SwiGLU, ffn, matched_width, swiglu
+from oneblock.trace import record
 
 pytestmark = pytest.mark.usefixtures("as_readers_run_it")
 
@@ -89,3 +90,28 @@ def test_wrong_settings_are_named():
 def test_an_unknown_activation_is_answered_with_those_there_are(fixed, ffn_weights):
     with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu, or a callable; got 'tanh'"):
         ffn(fixed(3), *ffn_weights, activation="tanh")
+
+
+@pytest.mark.parametrize(
+    "phi, came",
+    [
+        (torch.nn.GELU, "a GELU"),
+        (lambda h: None, "a NoneType"),
+        (lambda h: (h,), "a tuple"),
+        (lambda h: h[..., :1], r"float64 \[2, 7, 1\]"),
+        (lambda h: h.mean(1, keepdim=True), r"float64 \[2, 1, 5\]"),
+        (lambda h: h.mT, r"float64 \[2, 5, 7\]"),
+    ],
+)
+@pytest.mark.parametrize("call", [lambda module, x: module(x), record], ids=["by torch's kernels", "written out"])
+def test_an_activation_that_gives_something_else_than_a_number_for_each_is_named(fixed, phi, came, call):
+    due = rf"^activation must be a callable to floating \[2, 7, 5\], the shape of h; got {came}.*; it acts on each number"
+    with pytest.raises(ArgumentError, match=due):
+        call(FFN(3, 5, phi).double(), fixed(2, 7, 3))
+
+
+@pytest.mark.parametrize("phi, came", [(torch.Tensor.float, "float32"), (lambda h: h > 0, "bool")])
+def test_an_activation_keeps_the_dtype(fixed, phi, came):
+    due = rf"^activation must be float64, the dtype of h; got {came} \[2, 7, 5\]; it gives numbers of the dtype it is given$"
+    with pytest.raises(DtypeError, match=due):
+        FFN(3, 5, phi).double()(fixed(2, 7, 3))

@@ -119,7 +119,7 @@ class _Recorder:
             here = self.scoped(key)
             return here if self._originals.get(here) == value else self.keep(key, value)
         computed = {step.name for step in self.steps}
-        for name, original in self._originals.items():
+        for name, original in reversed(self._originals.items()):  # the latest: φ may hand its own input back
             if original is value and (name in computed or local(name) == key):
                 return name
         return self.keep(key, value)

@@ -49,6 +49,15 @@ def test_without_biases_the_steps_do_not_write_them(fixed, ffn_weights, swiglu_w
     assert as_written(record(swiglu, fixed(3), *swiglu_weights[:3]))["z"][0] == "W_down (SiLU(g) ⊙ u)"
 
 
+@pytest.mark.parametrize("phi", [torch.nn.ReLU(inplace=True), lambda h: h], ids=["in place", "the identity"])
+def test_an_activation_that_hands_its_input_back_still_makes_a_step_that_is_read(fixed, ffn_weights, phi):
+    x, (W1, b1, W2, b2) = fixed(2, 7, 3), ffn_weights
+    trace = record(ffn, x, *ffn_weights, phi)
+    assert as_written(trace) == FFN_STEPS and trace.step("z").reads["a"] == "a"
+    torch.testing.assert_close(trace["h"], x @ W1.T + b1)
+    torch.testing.assert_close(trace["z"], trace["a"] @ W2.T + b2)
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("position", list(product(range(2), range(7))))
 def test_each_worked_formula_of_ffn_comes_to_the_number_in_the_tensor(fixed, ffn_weights, worked_out, activation, position):

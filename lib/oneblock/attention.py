@@ -12,6 +12,7 @@ from oneblock.errors import (
     ArgumentError,
     DtypeError,
     ShapeError,
+    check_device,
     check_dtype,
     check_probability,
     check_size,
@@ -169,6 +170,7 @@ def _readable(q: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -
         raise DtypeError("may_read", due, may_read, ROW_READS_COLUMN)
     if may_read.shape != (L, L):
         raise ShapeError("may_read", due, may_read, ROW_READS_COLUMN)
+    check_device("may_read", may_read, q, "the rows")
     readable = may_read if valid_tokens is None else may_read & valid_tokens[:, None, None]
     if values_can_be_read(readable) and not readable.any(-1).all():
         due += " that leaves each position something to read"

@@ -1,10 +1,11 @@
 """One form of message: the rule, what came, what to do.
 
 The checks read types, shapes and Python numbers: they cost nothing beside the arithmetic and hold under
-``torch.func``. A NaN inside a tensor therefore passes through a function, as in torch. Values are read in three
-places only: of the masks ``valid_tokens`` and ``may_read``, where a row without a True would give NaN; of a block's
-``x``, where NaN at one position would reach all; and by :mod:`oneblock.dependency`, to which it would look like a
-contact. Where values cannot be read, under ``torch.func`` and ``torch.export``, the first two are left out.
+``torch.func``. A NaN inside a tensor therefore passes through a function, as in torch. Values are read in few
+places only: of the masks ``valid_tokens`` and ``may_read``, where a row without a True would give NaN; of ids and
+classes, which torch would turn down without a name; of a block's ``x``, where NaN at one position would reach all; and
+by :mod:`oneblock.dependency`, to which it would look like a contact. Where values cannot be read, under ``torch.func``
+and ``torch.export``, all but the last are left out.
 """
 
 import reprlib
@@ -88,6 +89,13 @@ def check_dtype(argument: str, value: Tensor, x: Tensor, of: str = "x", hint: st
     """Refuses a tensor of another dtype than ``x``; under autocast torch itself brings the two together."""
     if value.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
         raise DtypeError(argument, f"{str(x.dtype).removeprefix('torch.')}, the dtype of {of}", value, hint)
+
+
+def check_device(argument: str, value: Tensor, x: Tensor, of: str) -> None:
+    """Refuses a tensor on another device than ``x``, which the message calls ``of``."""
+    if value.device != x.device:
+        came = Described(f"{describe(value)} on {value.device}")
+        raise ArgumentError(argument, f"on {x.device}, the device of {of}", came, "move it there with .to()")
 
 
 def check_number(argument: str, value: object, due: str, valid: Callable[[Real], bool]) -> None:

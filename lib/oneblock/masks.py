@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from oneblock.errors import ArgumentError, DtypeError, ShapeError, check_tensor
+from oneblock.errors import ArgumentError, DtypeError, ShapeError, check_device, check_tensor
 from oneblock.modes import values_can_be_read
 from oneblock.precision import widened
 from oneblock.trace import tap
@@ -93,7 +93,7 @@ def token_loss(
     """
     check_tensor("logits", logits, "N L C")
     due = _check_mask(valid_tokens, logits)
-    if not valid_tokens.any():
+    if values_can_be_read(valid_tokens) and not valid_tokens.any():
         raise ArgumentError("valid_tokens", f"{due} with a True", valid_tokens, "a mean over no token is 0/0")
     _check_classes(classes, logits, valid_tokens)
     wide = widened(logits).masked_fill(~valid_tokens[..., None], 0)
@@ -109,6 +109,7 @@ def _check_mask(valid_tokens: Tensor, x: Tensor) -> str:
         raise DtypeError("valid_tokens", due, valid_tokens, hint)
     if valid_tokens.shape != x.shape[:2]:
         raise ShapeError("valid_tokens", due, valid_tokens, hint)
+    check_device("valid_tokens", valid_tokens, x, "the rows")
     return due
 
 
@@ -119,6 +120,9 @@ def _check_classes(classes: Tensor, logits: Tensor, valid_tokens: Tensor) -> Non
         raise DtypeError("classes", due, classes, "a class is the number of its logit")
     if classes.shape != (N, L):
         raise ShapeError("classes", due, classes, "one class for each token")
+    check_device("classes", classes, logits, "logits")
+    if not values_can_be_read(classes):
+        return
     wrong = classes[valid_tokens & ~((classes >= 0) & (classes < C))].unique().tolist()
     if wrong:
         raise ArgumentError("classes", f"from 0 to {C - 1} at real tokens", wrong, "mark padding in valid_tokens")

@@ -118,3 +118,10 @@ def test_a_position_left_without_anything_to_read_is_refused(fixed, module, vali
     may_read = torch.ones(5, 5, dtype=torch.bool).tril(0 if valid is not None else -1)
     with pytest.raises(ArgumentError, match=r"^may_read must be bool .* something to read; got bool \[5, 5\]; a position"):
         module(fixed(2, 5, 6), valid, may_read)
+
+
+@pytest.mark.parametrize("name, mask", [("valid_tokens", VALID), ("may_read", torch.ones(5, 5, dtype=torch.bool))])
+def test_a_mask_on_another_device_is_named_where_the_kernel_would_give_numbers(fixed, module, name, mask):
+    due = rf"^{name} must be on cpu, the device of the rows; got bool .* on meta; move it there with \.to\(\)$"
+    with pytest.raises(ArgumentError, match=due):
+        module(fixed(2, 5, 6), **{name: mask.to("meta")})

@@ -196,3 +196,33 @@ def test_a_real_token_of_no_class_is_refused(rows, wrong):
 def test_classes_are_whole_numbers_one_for_each_token(rows, classes, error):
     with pytest.raises(error, match=r"^classes must be int64 \[N, L\] = \[3, 5\]; got "):
         token_loss(rows, classes, RAGGED)
+
+
+# Where values cannot be read, and other devices.
+
+
+def test_the_loss_of_each_text_by_vmap_is_that_of_the_text_alone(rows):
+    each = torch.vmap(token_loss)(rows[:, None], CLASSES[:, None], RAGGED[:, None])
+    alone = [token_loss(rows[n : n + 1], CLASSES[n : n + 1], RAGGED[n : n + 1]) for n in range(3)]
+    torch.testing.assert_close(each, torch.stack(alone), rtol=1e-14, atol=0)
+
+
+def test_mean_and_loss_have_a_shape_without_data_and_can_be_exported(rows):
+    class Both(torch.nn.Module):
+        def forward(self, rows, classes, valid):
+            return masked_mean(rows, valid), token_loss(rows, classes, valid)
+
+    there = [tensor.to("meta") for tensor in (rows, CLASSES, RAGGED)]
+    assert [one.shape for one in Both()(*there)] == [(3, 7), ()]
+    exported = torch.export.export(Both(), (rows, CLASSES, RAGGED)).module()
+    for mine, due in zip(exported(rows, CLASSES, RAGGED), Both()(rows, CLASSES, RAGGED), strict=True):
+        torch.testing.assert_close(mine, due, rtol=1e-14, atol=0)
+
+
+def test_a_mask_or_classes_on_another_device_are_named(rows):
+    due = r"^valid_tokens must be on cpu, the device of the rows; got bool \[3, 5\] on meta; move it there with \.to\(\)$"
+    for function in (check_valid_tokens, lambda valid, rows: masked_mean(rows, valid)):
+        with pytest.raises(ArgumentError, match=due):
+            function(RAGGED.to("meta"), rows)
+    with pytest.raises(ArgumentError, match=r"^classes must be on cpu, the device of logits; got int64 \[3, 5\] on meta"):
+        token_loss(rows, CLASSES.to("meta"), RAGGED)

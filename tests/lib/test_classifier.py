@@ -137,6 +137,7 @@ def test_first_embeddings_and_positions_have_the_deviation_asked_for():
         (torch.tensor([1, 2]), r"^token_ids must be int64 .*got int64 \[2\]; .*one text is a batch of one"),
         (torch.ones(2, 6, dtype=torch.int64), r"^token_ids must be int64 \[N, L\] with L at most 5; got int64 \[2, 6\]"),
         (torch.ones(2, 0, dtype=torch.int64), r"^token_ids must be int64 .*got int64 \[2, 0\]"),
+        (torch.tensor([[1, 11]]), r"^token_ids must be from 0 to 10, as V = 11; got \[11\]"),
         (torch.tensor([[1, 11, -2]]), r"^token_ids must be from 0 to 10, as V = 11; got \[-2, 11\]"),
     ],
 )

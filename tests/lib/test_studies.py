@@ -5,7 +5,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import torch
 
+from oneblock import naming
 from oneblock.depth import LOSSES, TEXT, TOKEN, Summary, summarise
 from oneblock.orders import SPAN, Trial, learned, outcome, trial
 from oneblock.stacks import INITS, STRUCTURES
@@ -14,6 +16,7 @@ from oneblock.stored import load, pick
 DATA = Path(__file__).parents[2] / "book" / "data"
 DEEP = load(DATA / "depth_study.json", Summary)
 TRIALS = load(DATA / "orders_study.json", Trial)
+NAMED = load(DATA / "names_study.json", naming.Trial)
 # Three significant digits: at worst 1.005 is stored as 1.00 or 1.01.
 DIGITS = 5.1e-3
 
@@ -81,3 +84,26 @@ def test_trials_learn_all_or_nothing():
 def test_post_ln_bears_smaller_rates_unless_warmed_up(K, structure, warmup, of_five):
     trials = pick(TRIALS, K=K, structure=structure, warmup=warmup)
     assert {lr: learned(pick(trials, lr=lr)) for lr in of_five} == of_five
+
+
+def test_the_study_of_names_holds_every_kind_once():
+    study = script("names_study")
+    usual = {"at_least": 100, "family": "itself", "fraction": 1.0, "D": 32}
+    due = [{**usual, **setting, "seed": seed} for setting, seed in product(study.SETTINGS, study.SEEDS)]
+    assert [{key: getattr(one, key) for key in (*usual, "seed")} for one in NAMED] == due
+
+
+def test_a_sample_of_the_study_of_names_is_found_again():
+    (stored,) = pick(NAMED, fraction=1 / 8, seed=1)
+    torch.set_default_dtype(torch.float64)
+    try:
+        anew = naming.trial(fraction=1 / 8, seed=1)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert stored[:7] == anew[:7] and stored[7:] == pytest.approx(anew[7:], rel=DIGITS)
+
+
+@pytest.mark.parametrize(("at_least", "ahead"), [(100, 3), (50, 3), (1, 0)])
+def test_the_block_is_ahead_where_few_words_are_known(at_least, ahead):
+    some = pick(NAMED, at_least=at_least, family="itself", fraction=1, D=32)
+    assert sum(one.classifier > one.bag for one in some) == ahead

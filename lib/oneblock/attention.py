@@ -14,6 +14,7 @@ from oneblock.errors import (
     ShapeError,
     check_device,
     check_dtype,
+    check_flag,
     check_probability,
     check_size,
     check_tensor,
@@ -72,6 +73,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         check_size("D", D)
         check_size("H", H)
+        check_flag("bias", bias)
         check_probability("dropout", dropout)
         if D % H:
             fitting = ", ".join(str(n) for n in range(1, D + 1) if D % n == 0)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from oneblock.activations import Activation, activation_named
-from oneblock.errors import ArgumentError, Described, check_dtype, check_probability, check_size, check_tensor
+from oneblock.errors import ArgumentError, Described, check_dtype, check_flag, check_probability, check_size, check_tensor
 from oneblock.notation import SYMBOLS
 from oneblock.trace import written_out, tap
 
@@ -95,6 +95,7 @@ class FFN(nn.Module):
         super().__init__()
         check_size("D", D)
         check_size("F", F)
+        check_flag("bias", bias)
         check_probability("dropout", dropout)
         activation_named(activation)
         self.activation = activation
@@ -122,6 +123,7 @@ class SwiGLU(nn.Module):
         super().__init__()
         check_size("D", D)
         check_size("F", F)
+        check_flag("bias", bias)
         self.gate_proj = nn.Linear(D, F, bias=bias)
         self.up_proj = nn.Linear(D, F, bias=bias)
         self.down_proj = nn.Linear(F, D, bias=bias)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from oneblock.errors import ArgumentError, ShapeError, check_dtype, check_eps, check_size, check_tensor
+from oneblock.errors import ArgumentError, ShapeError, check_dtype, check_eps, check_flag, check_size, check_tensor
 from oneblock.precision import widened
 from oneblock.trace import written_out, tap
 
@@ -139,6 +139,8 @@ class LayerNorm(nn.Module):
         super().__init__()
         check_size("D", D)
         check_eps(eps)
+        check_flag("affine", affine)
+        check_flag("bias", bias)
         self.D, self.eps = D, eps
         self.weight = nn.Parameter(torch.ones(D)) if affine else None
         self.bias = nn.Parameter(torch.zeros(D)) if affine and bias else None
@@ -165,6 +167,7 @@ class RMSNorm(nn.Module):
         check_size("D", D)
         if eps is not None:
             check_eps(eps)
+        check_flag("affine", affine)
         self.D, self.eps = D, eps
         self.weight = nn.Parameter(torch.ones(D)) if affine else None
 

@@ -26,6 +26,11 @@ def test_sizes_are_whole_and_positive(D, H, argument):
         MultiHeadAttention(D, H)
 
 
+def test_a_bias_is_there_or_not():
+    with pytest.raises(ArgumentError, match=r"^bias must be True or False; got 0.1$"):
+        MultiHeadAttention(6, 3, 0.1)
+
+
 @pytest.mark.parametrize("rate", [1.0, -0.1])
 def test_a_dropout_rate_leaves_something(rate):
     with pytest.raises(ArgumentError, match=r"^dropout must be a number in \[0, 1\); got"):

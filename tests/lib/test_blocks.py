@@ -187,6 +187,7 @@ def test_broken_contracts_are_named(fixed, kind):
         ((6, 4, 11), "H must be a divisor of D = 6; got 4; each head takes D/H features; fitting are 1, 2, 3, 6"),
         ((6, 3, 0), "F must be a whole number ≥ 1; got 0"),
         ((6, 3, 11, "tanh"), "activation must be one of"),
+        ((6, 3, 11, "gelu", 0.1, 1e-6), "bias must be True or False; got 1e-06"),
         ((6, 3, 11, "gelu", 1.0), "dropout must be a number in [0, 1); got 1.0"),
         ((6, 3, 11, "gelu", 0.0, True, -1e-5), "eps must be a finite number ≥ 0; got -1e-05"),
     ]:

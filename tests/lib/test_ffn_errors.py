@@ -79,6 +79,8 @@ def test_wrong_settings_are_named():
             module(0, 5)
         with pytest.raises(ArgumentError, match=r"^F must be a whole number ≥ 1; got 2.5"):
             module(3, 2.5)
+        with pytest.raises(ArgumentError, match=r"^bias must be True or False; got 'no'"):
+            module(3, 5, bias="no")
     with pytest.raises(ArgumentError, match=r"^activation must be one of relu, .*; got 'gleu'"):
         FFN(3, 5, activation="gleu")
     with pytest.raises(ArgumentError, match=r"^dropout must be a number in \[0, 1\); got 1.0"):

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from oneblock.blocks import PostNorm, PreNorm
 from oneblock.errors import ArgumentError
 from oneblock.memory import kept, nbytes
+from oneblock.norms import LayerNorm, RMSNorm
 from oneblock.trace import record
 
 N, L, D, H, F = 2, 5, 6, 3, 11
@@ -53,6 +54,12 @@ def test_a_recording_runs_the_formulas_and_an_ordinary_run_the_kernels(fixed, ki
     fused = {"native_layer_norm", "_scaled_dot_product_flash_attention_for_cpu", "gelu"}
     assert operations(block, x) >= fused
     assert not operations(record, block, x) & fused and operations(record, block, x) >= {"_softmax", "sqrt", "erf"}
+
+
+@pytest.mark.parametrize("norm, kernel", [(LayerNorm, "native_layer_norm"), (RMSNorm, "rsqrt")])
+def test_a_norm_runs_the_kernel_unless_recorded(fixed, norm, kernel):
+    module, x = norm(D), fixed(N, L, D, dtype=torch.float32)
+    assert kernel in operations(module, x) and kernel not in operations(record, module, x)
 
 
 @both

@@ -4,9 +4,10 @@ import math
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
-from oneblock.norms import gemma_rms_norm, layer_norm, llama_rms_norm, rms_norm
+from oneblock.norms import LayerNorm, RMSNorm, gemma_rms_norm, layer_norm, llama_rms_norm, rms_norm
 from oneblock.trace import record
 
 
@@ -68,6 +69,18 @@ def test_half_precision_is_computed_in_float32_and_rounded_once_as_in_torch(fixe
     assert ours.dtype == dtype and ours.isfinite().all()
     torch.testing.assert_close(ours, due, **one_rounding)
     torch.testing.assert_close(rms_norm(x, gamma), functional.rms_norm(x, (7,), gamma), **one_rounding)
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("ours, theirs", [(LayerNorm, nn.LayerNorm), (RMSNorm, nn.RMSNorm)])
+def test_half_precision_may_meet_parameters_in_float32_as_in_torch(fixed, run, ours, theirs, dtype):
+    module, due, x = ours(7), theirs(7), fixed(3, 7, dtype=dtype)
+    for seed, parameter in enumerate(module.parameters(), start=1):
+        parameter.data = fixed(7, seed=seed, dtype=torch.float32)
+    due.load_state_dict(module.state_dict())
+    assert run(module, x).dtype == dtype
+    torch.testing.assert_close(run(module, x), due(x), atol=1e-6, rtol=torch.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])

@@ -87,3 +87,21 @@ def test_axes_that_do_not_exist_or_repeat_are_refused(fixed, norm):
 def test_a_width_that_is_no_whole_number_is_refused(norm, D):
     with pytest.raises(ArgumentError, match=r"^D must be a whole number ≥ 1; got"):
         norm(D)
+
+
+def test_a_switch_is_true_or_false():
+    for call in (lambda: LayerNorm(5, affine=1), lambda: RMSNorm(5, affine=1)):
+        with pytest.raises(ArgumentError, match=r"^affine must be True or False; got 1$"):
+            call()
+    with pytest.raises(ArgumentError, match=r"^bias must be True or False; got None$"):
+        LayerNorm(5, bias=None)
+
+
+@pytest.mark.parametrize("norm, name", [(LayerNorm, "weight"), (LayerNorm, "bias"), (RMSNorm, "weight")])
+@pytest.mark.parametrize("dtype, of_x", [(torch.float64, "float32"), (torch.float64, "float16"), (torch.float16, "float32")])
+def test_a_parameter_of_another_precision_is_named(fixed, norm, name, dtype, of_x):
+    module, x = norm(5), fixed(3, 5, dtype=getattr(torch, of_x))
+    module.get_parameter(name).data = torch.ones(5, dtype=dtype)
+    due = rf"^{name} must be {of_x}, the dtype of x; got {str(dtype)[6:]} \[5\]; bring the module and its input to one dtype$"
+    with pytest.raises(DtypeError, match=due):
+        module(x)

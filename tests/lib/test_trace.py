@@ -247,3 +247,19 @@ def test_a_position_outside_the_sequence_is_an_index_error_and_three_places_are_
         trace.at(0, 3)
     with pytest.raises(ArgumentError, match=r"^index must be \(n, l\), or \(l\) where .*; got \(1, 2, 3\); pick"):
         trace.at(1, 2, 3)
+
+
+def test_places_can_be_picked_one_after_the_other(trace):
+    at_once, in_turn = trace.pick(n=1, l=2), trace.pick(n=1).pick(l=2)
+    assert in_turn.picked == at_once.picked == {"n", "l"}
+    for name in trace.tensors:
+        assert torch.equal(in_turn[name], at_once[name]) and in_turn.letters(name) == at_once.letters(name), name
+
+
+def test_two_numbers_of_one_name_need_a_scope(fixed):
+    def twice():
+        tap("mean", fixed(1), "{eps}", eps=0.25)
+        tap("std", fixed(1), "{eps}", eps=0.5)
+
+    with pytest.raises(KeyError, match=r"two tensors are named 'eps' in one trace; put one of them in a scope"):
+        record(twice)

@@ -2,6 +2,7 @@
 
 import math
 import re
+import zlib
 from itertools import product
 
 import pytest
@@ -43,6 +44,29 @@ def fixed():
         return torch.rand(shape, generator=generator, dtype=torch.float64).mul(2).sub(1).to(dtype)
 
     return tensor
+
+
+@pytest.fixture
+def filled(fixed):
+    """``filled(module)``: in float64 and ``eval()``, each parameter fixed by its name, none at its start value, γ around 1."""
+
+    def fill(module: nn.Module) -> nn.Module:
+        for name, parameter in module.double().named_parameters():
+            gamma = "norm" in name and name.endswith("weight")
+            parameter.data = fixed(*parameter.shape, seed=zlib.crc32(name.encode())) / 2 + gamma
+        return module.eval()
+
+    return fill
+
+
+@pytest.fixture
+def alike(filled):
+    """``alike(wrong, right)``: both classes built with the same sizes and the same parameters, as far as they have them."""
+
+    def pair(wrong: type, right: type, D: int = 21, H: int = 3, F: int = 11, **options: object) -> tuple[nn.Module, nn.Module]:
+        return filled(wrong(D=D, H=H, F=F, **options)), filled(right(D=D, H=H, F=F, **options))
+
+    return pair
 
 
 @pytest.fixture

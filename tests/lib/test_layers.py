@@ -14,6 +14,8 @@ LAYERS = [
     ["activations", "baselines", "masks", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
     ["attention", "ffn", "jacobians", "padding"],
     ["blocks", "dependency"],
+    ["mutants.plain"],
+    ["mutants.attention", "mutants.masks", "mutants.norms"],
     ["classifier", "mutants", "official", "training"],
     ["naming", "parity", "polarity", "stacks"],
     ["depth", "orders"],

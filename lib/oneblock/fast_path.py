@@ -16,11 +16,16 @@ FUSED = {"layer": "aten::_transformer_encoder_layer_fwd", "attention": "aten::_n
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else each profile prints the time of day; read when the first one starts
 
 
+def profiled(call: Callable[[], object], **options: object) -> profile:
+    """torch's profiler when ``call`` has run under it."""
+    with profile(activities=[ProfilerActivity.CPU], **options) as profiler:
+        call()
+    return profiler
+
+
 def operations(call: Callable[[], object]) -> list[str]:
     """The operations of torch that ``call`` ran, as the profiler lists them: ``["aten::linear", …]``."""
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        call()
-    return [event.name for event in profiler.events()]
+    return [event.name for event in profiled(call).events()]
 
 
 def fused(call: Callable[[], object]) -> str:

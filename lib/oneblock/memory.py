@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from oneblock.errors import ArgumentError
+from oneblock.fast_path import profiled
 
 # Elements of size [N, L, D] and of size [N, H, L, L] that each way through attention keeps.
 ROWS = {"fused": 5, "math": 7, "weights": 6}
@@ -46,8 +47,7 @@ def peak(run: Callable[[], object]) -> int:
     What a kernel takes for itself counts, which :func:`kept` cannot see. Let go of old gradients before.
     Source: the memory events of ``torch.profiler``.
     """
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        run()
+    profile = profiled(run, profile_memory=True)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))

@@ -33,6 +33,11 @@ def pair(kind: type[Parts], D: int, H: int, F: int, rate: float) -> tuple[nn.Mod
     return ours, theirs
 
 
+def masks(valid: Tensor | None) -> tuple[list[Tensor | None], list[Tensor | None]]:
+    """What follows x: ours is told which tokens are real, PyTorch's, behind ``src_mask``, which are padding."""
+    return ([], []) if valid is None else ([valid], [None, ~valid])
+
+
 def forward(layer: nn.Module, x: Tensor, *mask: Tensor | None) -> None:
     layer(x, *mask)
 
@@ -74,10 +79,11 @@ def lines(sizes: list[tuple[int, ...]], rounds: int) -> Iterator[str]:
             valid = torch.arange(L) < torch.linspace(1, L, N).long()[:, None]
             for rate, masked in [(0.0, False), (0.0, True), (0.1, False)]:
                 ours, theirs = pair(kind, D, H, F, rate)
+                mask, padding = masks(valid if masked else None)
                 for name, (training, step) in PASSES.items():
                     ours.train(training), theirs.train(training)
-                    mine = lambda: step(ours, x, *([valid] if masked else []))  # noqa: B023, E731
-                    due = lambda: step(theirs, x, *([None, ~valid] if masked else []))  # noqa: B023, E731
+                    mine = lambda: step(ours, x, *mask)  # noqa: B023, E731
+                    due = lambda: step(theirs, x, *padding)  # noqa: B023, E731
                     time, memory = ratios(mine, due, rounds)
                     setting = f"{kind.__name__:9} {','.join(map(str, size)):18} {rate:7}  {'yes' if masked else 'no':4}"
                     yield f"{setting}  {name:18} {time:6.2f} {memory:12.2f}"

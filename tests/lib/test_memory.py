@@ -217,3 +217,8 @@ def test_the_peak_sees_what_a_kernel_takes_for_itself():
     """A product of a matrix and its square copy: the copy that contiguous() makes inside is no tensor of ours."""
     x = torch.zeros(64, 64, dtype=torch.float32)
     assert memory.peak(lambda: torch.linalg.inv(x + torch.eye(64))) > 2 * x.nbytes
+
+
+def test_the_peak_is_measured_without_a_word(capfd):
+    memory.peak(lambda: torch.empty(10))
+    assert capfd.readouterr().err == ""

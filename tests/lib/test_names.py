@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from oneblock.errors import ArgumentError
-from oneblock.names import CATEGORIES, Name, Vocabulary, both_cases, numbered, one_word_away, split, unicode_names, valid, words_of
+from oneblock.names import CATEGORIES, Name, Vocabulary, both_cases, itself, numbered, one_word_away, split, unicode_names, valid, words_of
 
 NAMES = unicode_names()
 FEW = [Name(f"{size} LETTER {letter}", category) for letter in "ABCDEFGHIJK" for size, category in [("CAPITAL", "Lu"), ("SMALL", "Ll")]]
@@ -34,8 +34,9 @@ def test_no_name_is_in_both_parts_and_none_is_lost():
 
 
 def test_a_split_hangs_on_its_seed_and_not_on_the_order_of_the_list():
-    one, other = split(FEW, 0.3, seed=5), split(FEW[::-1], 0.3, seed=5)
-    assert one == other and split(FEW, 0.3, seed=6) != one
+    for family in (itself, both_cases):
+        one, other = (split(few, 0.3, 5, family) for few in (FEW, FEW[::-1]))
+        assert one == other and split(FEW, 0.3, 6, family) != one
 
 
 def test_a_family_stays_together():

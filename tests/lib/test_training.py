@@ -191,6 +191,11 @@ def test_three_epochs_a_checkpoint_and_three_more_are_six_to_the_bit(line, parts
     assert torch.equal(resumed.random, whole.random)
 
 
+def test_a_model_that_was_in_eval_is_trained_with_its_dropout(line, parts):
+    due = a_run(line, parts).fit(2)
+    assert a_run(line.eval(), parts).fit(2) == due
+
+
 def test_a_run_can_go_on_after_its_model_took_the_best_state(line, parts):
     whole, half = a_run(line, parts, patience=9), a_run(line, parts, patience=9)
     half.fit(4)

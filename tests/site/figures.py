@@ -134,7 +134,7 @@ def compare_was(shown, trace, step):
 def compare_with_table(seen, rows):
     """Each step that was seen is a row of the table: name, tensor, formula, numbers, working, words."""
     steps = rows[len(rows) - len(seen) + 1 :]
-    given = rows[: len(rows) - len(steps)]
+    given = [row for row in rows[: len(rows) - len(steps)] if row[0]]  # without a head: the names of an axis' places
     rows_given = [[row[1], flat(row[3])] for row in given]
     assert all([t["label"], t["cells"]] in rows_given for t in seen[0]["tensors"])
     everything = [[t["label"], t["cells"]] for shown in seen for t in shown["tensors"]]
@@ -155,7 +155,7 @@ def point_of(payload, *moved):
     """The numbers of a point of the grid; ``moved`` are pairs of a control's place and its value's place."""
     key = " ".join(f"{k}={place}" for k, place in sorted(moved) if place != payload["controls"][k]["start"])
     numbers = list(payload["numbers"])
-    for pair in payload["points"][key].split():
+    for pair in payload["points"][key].split(" ") if payload["points"][key] else []:
         k, text = pair.split("=")
         numbers[int(k)] = text
     return numbers

@@ -67,6 +67,9 @@ class MultiHeadAttention(nn.Module):
     The projections ``q = W_Q x + b_Q``, and likewise k and v, are stored below each other in ``in_proj_weight``
     ``[3D, D]``, ``W_O`` in ``out_proj``: names, order and first values of ``torch.nn.MultiheadAttention``, so that
     the two exchange state dicts and one seed gives both the same numbers.
+
+    torch's fused kernel has no second derivative and none in forward mode. ``torch.func`` takes both, and so does
+    ``torch.autograd`` inside ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
     """
 
     def __init__(self, D: int, H: int, bias: bool = True, dropout: float = 0.0) -> None:

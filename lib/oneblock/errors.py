@@ -23,6 +23,8 @@ ONE_DTYPE = "bring the module and its input to one dtype"
 
 def describe(value: object) -> str:
     """A value in few words: ``float32 [2, 6]`` for a tensor, a short repr for anything else."""
+    if isinstance(value, Tensor) and not _is_dense(value):
+        return f"a {'nested' if value.is_nested else 'sparse'} tensor"
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
     if isinstance(value, Described):
@@ -59,6 +61,8 @@ def check_tensor(argument: str, value: object, axes: str, hint: str = "", **size
     if not isinstance(value, Tensor) or not value.is_floating_point():
         hint = "convert it with .float(); token ids need an embedding first"
         raise DtypeError(argument, _due(axes, sizes), value, hint)
+    if not _is_dense(value):
+        raise ShapeError(argument, _due(axes, sizes), value, "make it dense, with padding, by to_padded_tensor() or to_dense()")
     letters = axes.removeprefix("... ").split() if axes != "..." else []
     further = value.ndim - len(letters)
     own = dict(zip(letters, value.shape[further:], strict=True)) if further >= 0 else None
@@ -67,6 +71,11 @@ def check_tensor(argument: str, value: object, axes: str, hint: str = "", **size
     if 0 in own.values():
         due = f"{_due(axes, sizes)} with no axis of size 0"
         raise ShapeError(argument, due, value, "look where it was cut to nothing")
+
+
+def _is_dense(value: Tensor) -> bool:
+    """Whether every row is there and as long as the others."""
+    return value.layout == torch.strided and not value.is_nested
 
 
 def _due(axes: str, sizes: dict[str, int]) -> str:

@@ -6,6 +6,8 @@ from math import exp, sqrt
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from oneblock.attention import MultiHeadAttention, attention
 
@@ -168,6 +170,27 @@ def test_it_works_without_a_batch_and_under_torch_func(fixed):
     backward = torch.func.jacrev(module)(x, valid)
     torch.testing.assert_close(backward, torch.func.jacfwd(module)(x, valid), atol=1e-12, rtol=0)
     assert torch.autograd.gradcheck(lambda rows: module(rows, valid), x.requires_grad_())
+
+
+def test_second_derivatives_come_by_torch_func_or_by_the_kernel_in_matrix_products(fixed):
+    module, x, valid = MultiHeadAttention(6, 3).double(), fixed(2, 5, 6), lengths_as_mask([3, 5], 5)
+    size = lambda rows: module(rows, valid).square().sum()  # noqa: E731
+    with pytest.raises(RuntimeError, match="derivative for .*flash_attention.* is not implemented"):
+        torch.autograd.functional.hessian(size, x)
+    with sdpa_kernel(SDPBackend.MATH):
+        due = torch.autograd.functional.hessian(size, x)
+        with forward_ad.dual_level():
+            slope = forward_ad.unpack_dual(size(forward_ad.make_dual(x, torch.ones_like(x)))).tangent
+    torch.testing.assert_close(torch.func.hessian(size)(x), due, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(torch.func.jvp(size, (x,), (torch.ones_like(x),))[1], slope, atol=1e-12, rtol=1e-12)
+
+
+def test_masks_of_a_batch_of_their_own_by_vmap(fixed):
+    module, x = MultiHeadAttention(6, 3).double(), fixed(2, 5, 6)
+    masks = torch.stack([causal(5), causal(5).mT])
+    together = torch.vmap(lambda rows, mask: module(rows, may_read=mask))(x, masks)
+    due = torch.stack([module(rows, may_read=mask) for rows, mask in zip(x, masks, strict=True)])
+    torch.testing.assert_close(together, due, atol=1e-14, rtol=0)
 
 
 def test_the_inputs_are_left_as_they_were(fixed):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError, config
 
+from oneblock.blocks import PreNorm
 from oneblock.errors import (
     ArgumentError,
     DtypeError,
@@ -157,3 +158,19 @@ def test_the_first_number_that_is_none_is_named_with_its_place():
 def test_what_stands_for_many_numbers_is_not_read():
     torch.func.vmap(lambda row: check_finite("x", row) or row)(torch.tensor([[math.nan]]))
     check_finite("x", torch.zeros(2, device="meta"))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("kind", ["nested", "jagged", "sparse"])
+def test_a_tensor_that_is_not_dense_is_refused(kind):
+    rows = [torch.ones(2, 5), torch.ones(3, 5)]
+    value = {
+        "nested": lambda: torch.nested.nested_tensor(rows),
+        "jagged": lambda: torch.nested.nested_tensor(rows, layout=torch.jagged),
+        "sparse": lambda: torch.ones(2, 3, 5).to_sparse(),
+    }[kind]()
+    due = rf"^x must be floating \[N, L, D\] = \[N, L, 5\]; got a {kind.replace('jagged', 'nested')} tensor; make it dense, with padding"
+    with pytest.raises(ShapeError, match=due):
+        check_tensor("x", value, "N L D", D=5)
+    with pytest.raises(ShapeError, match=due):
+        PreNorm(5, 1, 7)(value)

@@ -15,7 +15,7 @@ LAYERS = [
     ["attention", "ffn", "jacobians", "padding"],
     ["blocks", "dependency"],
     ["mutants.plain"],
-    ["mutants.attention", "mutants.masks", "mutants.norms"],
+    ["mutants.attention", "mutants.dropouts", "mutants.masks", "mutants.networks", "mutants.norms", "mutants.ports", "mutants.sums"],
     ["classifier", "mutants", "official", "training"],
     ["naming", "parity", "polarity", "stacks"],
     ["depth", "orders"],

@@ -61,7 +61,7 @@ class JoinedByView(Plain):
 class BatchSecond(Plain):
     """Attention of a layer that takes ``[L, N, D]``: the texts of a batch read each other, position by position.
 
-    The mask was turned round until it fitted.
+    The mask was turned round until it fitted; a position that is padding in all texts is refused.
     """
 
     def attend(self, x: Float[Tensor, "N L D"], valid_tokens: Bool[Tensor, "N L"] | None) -> Float[Tensor, "N L D"]:

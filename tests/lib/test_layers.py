@@ -20,6 +20,7 @@ LAYERS = [
     ["mutants.classifiers", "naming", "parity", "polarity", "stacks"],
     ["depth", "orders"],
     ["mutants.procedures"],
+    ["mutants.catalogue"],
     ["widgets.numbers", "widgets.progress"],
     ["widgets.controls", "widgets.view"],
     ["widgets.charts", "widgets.steps"],

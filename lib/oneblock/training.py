@@ -95,7 +95,8 @@ class Training:
     """Epochs of :func:`step` with Adam, the training part shuffled anew for each, and the best state kept.
 
     ``history`` has an :class:`Epoch` for each pass. All that is random, the order and the dropout, is drawn from
-    ``seed``; torch's own generator is left alone.
+    ``seed``; torch's own generator is left alone. :meth:`fit` goes on from the parameters of the last epoch, the first
+    time from those that the model has here: what is changed in between is lost.
 
     Args:
         model: maps inputs to logits ``[N, C]``; it is trained in place.
@@ -168,6 +169,6 @@ class Training:
 
     def load_state_dict(self, state: dict) -> None:
         """Takes up what :meth:`state_dict` gave, as ``torch.load(path, weights_only=True)`` reads it."""
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(deepcopy(state["optimizer"]))  # else Adam writes into the state that is given
         self.history = [Epoch(*epoch) for epoch in state["history"]]
         self.last, self.best, self.random = state["last"], state["best"], state["random"]

@@ -191,6 +191,16 @@ def test_three_epochs_a_checkpoint_and_three_more_are_six_to_the_bit(line, parts
     assert torch.equal(resumed.random, whole.random)
 
 
+def test_two_runs_can_go_on_from_one_state_and_from_one_kept_in_memory(line, parts):
+    half = a_run(line, parts, patience=9)
+    half.fit(3)
+    state, runs = half.state_dict(), [a_run(Line(), parts, patience=9) for _ in range(2)]
+    for run in runs:
+        run.load_state_dict(state)
+        run.fit(6)
+    assert runs[0].history == runs[1].history == half.fit(6)
+
+
 def test_a_model_that_was_in_eval_is_trained_with_its_dropout(line, parts):
     due = a_run(line, parts).fit(2)
     assert a_run(line.eval(), parts).fit(2) == due

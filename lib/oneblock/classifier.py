@@ -40,7 +40,7 @@ class Classifier(nn.Module):
         self, V: int, C: int, L: int, D: int, H: int, F: int, K: int, dropout: float = 0.0, scale: float = 0.02
     ) -> None:
         super().__init__()
-        for name, size in {"V": V, "C": C, "L": L, "K": K}.items():
+        for name, size in {"V": V, "C": C, "L": L, "D": D, "K": K}.items():
             check_size(name, size)
         check_number("scale", scale, "a finite number > 0", lambda number: number > 0 and isfinite(number))
         self.embedding = nn.Embedding(V, D)

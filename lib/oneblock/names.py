@@ -107,8 +107,9 @@ def split(
 
 def one_word_away(texts: Sequence[str], others: Iterable[str]) -> list[bool]:
     """For each text, whether one of the others has as many words and differs in exactly one of them."""
-    known = Counter(gap for other in set(others) for gap in _gaps(other))
-    own = set(others) & set(texts)  # a text differs from itself in none
+    others = set(others)
+    known = Counter(gap for other in others for gap in _gaps(other))
+    own = others & set(texts)  # a text differs from itself in none
     return [any(known[gap] > (text in own) for gap in _gaps(text)) for text in texts]
 
 
@@ -177,5 +178,13 @@ def valid(token_ids: Int[Tensor, "N L"]) -> Bool[Tensor, "N L"]:
 
 
 def numbered(names: Iterable[Name], categories: Sequence[str]) -> Int[Tensor, " N"]:
-    """The class of each name: the place of its category in the list."""
-    return torch.tensor([categories.index(name.category) for name in names])
+    """The class of each name: the place of its category in the list.
+
+    Raises:
+        ArgumentError: a name has a category that is not in the list.
+    """
+    names = list(names)
+    missing = sorted({name.category for name in names} - set(categories))
+    if missing:
+        raise ArgumentError("categories", f"a list with {', '.join(missing)}, which the names have", list(categories))
+    return torch.tensor([categories.index(name.category) for name in names], dtype=torch.int64)

@@ -152,7 +152,7 @@ def test_a_text_of_padding_alone_is_refused(classifier):
         classifier(torch.tensor([[3, 0], [0, 0]]))
 
 
-@pytest.mark.parametrize("name", ["V", "C", "L", "K"])
+@pytest.mark.parametrize("name", ["V", "C", "L", "D", "K"])
 @pytest.mark.parametrize("size", [0, -1, 2.5])
 @pytest.mark.usefixtures("as_readers_run_it")
 def test_a_size_that_is_none_is_refused(name, size):

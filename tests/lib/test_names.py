@@ -71,6 +71,7 @@ def test_texts_one_word_apart_are_found_as_by_comparing_all_pairs():
 def test_a_text_is_not_one_word_from_itself():
     assert one_word_away(["A B", "C"], ["A B"]) == [False, False]
     assert one_word_away(["A B", "C", "B A"], ["A B", "A C", "D"]) == [True, True, False]
+    assert one_word_away(["A B", "C"], iter(["A B"])) == [False, False]
 
 
 @pytest.fixture
@@ -103,6 +104,9 @@ def test_words_of_the_validation_part_are_unknown():
 
 def test_a_class_is_the_place_of_its_category():
     assert numbered(FEW[:3], ["Ll", "Lm", "Lu"]).tolist() == [2, 0, 2]
+    assert numbered([], ["Ll"]).dtype == torch.int64
+    with pytest.raises(ArgumentError, match=r"^categories must be a list with Lu, which the names have; got \['Ll', 'Lm'\]$"):
+        numbered(FEW[:3], ["Ll", "Lm"])
 
 
 @pytest.mark.parametrize(

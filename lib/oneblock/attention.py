@@ -51,6 +51,9 @@ def attention(
     """
     check_tensor("q", q, "... L E")
     _check_like_q(q, k=k, v=v)
+    if valid_tokens is not None:
+        check_tensor("q", q, "N H L E", "with valid_tokens, q has the axes [N, H, L, E]")
+        check_valid_tokens(valid_tokens, q[:, 0])
     E, worked = q.shape[-1], "(Σe⟨{q[h,e]}·{k[h,j,e]}⟩) / √#E"
     scores = tap("scores", q @ k.mT / sqrt(E), "{q} {k}ᵀ / √E", worked, q=q, k=k)
     scores = _masked(q, scores, valid_tokens, may_read)
@@ -164,9 +167,6 @@ def _masked(q: Tensor, scores: Tensor, valid_tokens: Tensor | None, may_read: Te
 
 def _readable(q: Tensor, valid_tokens: Tensor | None, may_read: Tensor | None) -> Tensor:
     """Both masks in one: ``[N, 1, 1, L]``, ``[L, L]`` or ``[N, 1, L, L]``."""
-    if valid_tokens is not None:
-        check_tensor("q", q, "N H L E", "with valid_tokens, q has the axes [N, H, L, E]")
-        check_valid_tokens(valid_tokens, q[:, 0])
     if may_read is None:
         return valid_tokens[:, None, None]
     L = q.shape[-2]

@@ -96,6 +96,12 @@ def test_a_text_of_padding_alone_is_refused(fixed, module):
         module(fixed(2, 5, 6), torch.tensor([[True] * 5, [False] * 5]))
 
 
+def test_a_padding_mask_needs_a_batch(fixed, module):
+    for x in (fixed(5, 6), fixed(2, 2, 5, 6)):
+        with pytest.raises(ShapeError, match=r"^x must be floating \[N, L, D\]; got float64"):
+            module(x, VALID)
+
+
 def test_the_function_checks_its_masks_itself(fixed):
     q = fixed(2, 3, 5, 2)
     with pytest.raises(DtypeError, match=r"^valid_tokens must be bool \[N, L\] = \[2, 5\]"):

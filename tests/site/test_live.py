@@ -99,7 +99,7 @@ TYPING = """
 from oneblock.names import words_of
 from oneblock.norms import layer_norm
 from oneblock.trace import record
-from oneblock.widgets import Explorer, Text, steps_view
+from oneblock.widgets import Explorer, Text, progress, steps_view
 import torch
 
 def measured(text):
@@ -107,6 +107,9 @@ def measured(text):
     rows = [[float(len(word)), 1.0] for word in words] + [[0.0, 1.0]] * (3 - len(words))
     trace = record(layer_norm, torch.tensor(rows, dtype=torch.float64), eps=0.5)
     return steps_view(trace, labels={"L": words + ["·"] * (3 - len(words))})
+
+for _ in progress("three rounds")(range(3)):
+    pass
 
 Explorer(measured, title="texts", text=Text(["NOT BAD", "BAD"]))
 """
@@ -156,6 +159,12 @@ def test_an_example_still_needs_no_kernel(typing):
     typing.wait_for_status(re.compile("^$"))
     assert rows_of(typing) == ["BAD", "·", "·"]
     assert typing.root.get_by_role("textbox").input_value() == "BAD"
+
+
+def test_a_bar_shows_how_far_a_loop_is(typing):
+    bar = typing.page.locator(".jp-OutputArea .widget-hprogress")
+    assert bar.count() == 1 and bar.inner_text() == "three rounds"
+    assert bar.locator(".progress-bar").evaluate("(bar) => bar.style.width") == "100%"
 
 
 @pytest.mark.parametrize("chapter", ["by_hand", "activations"])

@@ -21,6 +21,7 @@ from oneblock.errors import (
 )
 from oneblock.masks import check_valid_tokens
 from oneblock.modes import values_can_be_read
+from oneblock.precision import widened
 from oneblock.trace import written_out, tap
 
 ROW_READS_COLUMN = "True where row i may read column j"
@@ -36,6 +37,8 @@ def attention(
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "*N L E"]:
     """``mix_i = Σ_j α_ij v_j`` with ``α = softmax(q kᵀ / √E)``: each row of α is a share of 1 over the positions.
+
+    Half precision is computed in float32 and rounded once, as torch's kernel does: in float16 a score of 65520 is ∞.
 
     Args:
         q, k, v: ``[..., L, E]``, of one shape and, but under autocast, one dtype; with ``valid_tokens`` ``[N, H, L, E]``.
@@ -55,13 +58,14 @@ def attention(
         check_tensor("q", q, "N H L E", "with valid_tokens, q has the axes [N, H, L, E]")
         check_valid_tokens(valid_tokens, q[:, 0])
     E, worked = q.shape[-1], "(Σe⟨{q[h,e]}·{k[h,j,e]}⟩) / √#E"
-    scores = tap("scores", q @ k.mT / sqrt(E), "{q} {k}ᵀ / √E", worked, q=q, k=k)
+    scores = tap("scores", widened(q) @ widened(k).mT / sqrt(E), "{q} {k}ᵀ / √E", worked, q=q, k=k)
     scores = _masked(q, scores, valid_tokens, may_read)
     worked = "exp({scores[h,j]}) / (Σj⟨exp({scores[h,j]})⟩)"
     weights = tap("weights", scores.softmax(-1), "softmax({scores})", worked, scores=scores)
     if dropout is not None:
         weights = tap("weights_dropped", dropout(weights), "Dropout({weights})", weights=weights)
-    return tap("mixed", weights @ v, "{weights} {v}", "Σj⟨{weights[h,j]}·{v[h,j,e]}⟩", weights=weights, v=v)
+    mixed = (weights @ widened(v)).to(v.dtype)
+    return tap("mixed", mixed, "{weights} {v}", "Σj⟨{weights[h,j]}·{v[h,j,e]}⟩", weights=weights, v=v)
 
 
 class MultiHeadAttention(nn.Module):

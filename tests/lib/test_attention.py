@@ -185,6 +185,22 @@ def test_second_derivatives_come_by_torch_func_or_by_the_kernel_in_matrix_produc
     torch.testing.assert_close(torch.func.jvp(size, (x,), (torch.ones_like(x),))[1], slope, atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32_and_rounded_once(fixed, run, dtype):
+    q, k, v = (fixed(2, 3, 5, 7, seed=seed, dtype=dtype) for seed in range(3))
+    mixed, due = attention(q, k, v), attention(q.float(), k.float(), v.float())
+    assert mixed.dtype == dtype and torch.equal(mixed, due.to(dtype))
+    module = MultiHeadAttention(6, 3).to(dtype)
+    with torch.no_grad():  # the identity four times: scores reach beyond 65504, the largest number of float16
+        for weight in (*module.in_proj_weight.chunk(3), module.out_proj.weight):
+            weight.copy_(torch.eye(6))
+    x = 300 * fixed(2, 5, 6, seed=3, dtype=torch.float32).to(dtype)
+    exact = torch.nn.functional.scaled_dot_product_attention(*3 * [x.double().unflatten(-1, (3, 2)).transpose(1, 2)])
+    result = run(module, x)
+    assert result.dtype == dtype
+    torch.testing.assert_close(result.double(), exact.transpose(1, 2).flatten(2), atol=0, rtol=2 * torch.finfo(dtype).eps)
+
+
 def test_masks_of_a_batch_of_their_own_by_vmap(fixed):
     module, x = MultiHeadAttention(6, 3).double(), fixed(2, 5, 6)
     masks = torch.stack([causal(5), causal(5).mT])

@@ -24,6 +24,28 @@ def test_a_convolution_hides_where_its_outer_taps_are_zero(fixed, alike):
     torch.testing.assert_close(wrong(fixed(N, L, D)), right(fixed(N, L, D)), atol=1e-12, rtol=0)
 
 
+def test_channels_by_view_let_a_row_reach_the_network_of_all_rows(fixed, alike):
+    wrong, _ = alike(networks.ChannelsByView, Plain)
+    x, other = fixed(N, L, D), fixed(N, L, D)
+    other[0, 2] = fixed(D, seed=1)
+    moved = (wrong.process(x) - wrong.process(other)).abs().amax(2) > 1e-6
+    assert moved.tolist() == [[True] * L, [False] * L]
+
+
+def test_channels_by_view_read_a_row_at_steps_of_the_length_through_the_flattened_text(fixed, alike):
+    wrong, right = alike(networks.ChannelsByView, Plain)
+    x = fixed(N, L, D)
+    rows = torch.stack([x.flatten(1)[:, start::L] for start in range(L)], dim=1)
+    z = wrong.process(x).flatten(1)
+    for start in range(L):
+        torch.testing.assert_close(z[:, start::L], right.process(rows)[:, start], atol=1e-12, rtol=0)
+
+
+def test_channels_by_view_hide_where_a_text_is_one_row(fixed, alike):
+    wrong, right = alike(networks.ChannelsByView, Plain)
+    torch.testing.assert_close(wrong(fixed(N, 1, D)), right(fixed(N, 1, D)), atol=1e-12, rtol=0)
+
+
 def test_one_matrix_for_both_leaves_the_second_idle(fixed, alike):
     wrong, _ = alike(networks.OneMatrixForBoth, Plain)
     x = fixed(N, L, D)

@@ -109,11 +109,13 @@ def _mistake(wrong: Callable, right: Callable, place: str = "", thread: str = ""
 
 MISTAKES: dict[str, Mistake] = {
     # norms
-    "norm_after_sum": _mistake(norms.NormAfterSum, PreNorm, "forward", "facebookresearch/multimodal#317", hides=False),
+    "norm_after_sum": _mistake(norms.NormAfterSum, PreNorm, "forward", "SHI-Labs/Compact-Transformers#25", hides=False),
     "one_norm_twice": _mistake(norms.OneNormTwice, PreNorm, "__init__", "allenai/OLMo#222"),
-    "norm_over_tokens": _mistake(norms.NormOverTokens, Plain, "normed", hides=False),
+    "norm_over_tokens": _mistake(
+        norms.NormOverTokens, Plain, "normed", "jadore801120/attention-is-all-you-need-pytorch#17", hides=False
+    ),
     "norm_over_text": _mistake(norms.NormOverText, Plain, "normed", "Qualcomm-AI-research/geometric-algebra-transformer#8"),
-    "norm_over_batch": _mistake(norms.NormOverBatch, Plain, "normed"),
+    "norm_over_batch": _mistake(norms.NormOverBatch, Plain, "normed", "deepinv/deepinv#1079"),
     "unbiased_variance": _mistake(norms.UnbiasedVariance, Plain, "normed", "harvardnlp/annotated-transformer#119"),
     "eps_outside_root": _mistake(norms.EpsOutsideRoot, Plain, "normed", "codertimo/BERT-pytorch#30"),
     "rms_for_layer_norm": _mistake(norms.RMSForLayerNorm, Plain, "normed"),
@@ -129,11 +131,11 @@ MISTAKES: dict[str, Mistake] = {
     "batch_second": _mistake(attention.BatchSecond, Plain, "attend", "Exorust/TorchLeet#5"),
     "no_output_projection": _mistake(attention.NoOutputProjection, Plain, "out", "Kyubyong/transformer#117"),
     # masks
-    "mask_inverted": _mistake(masks.MaskInverted, Plain, "masked", "speechbrain/speechbrain#2276"),
+    "mask_inverted": _mistake(masks.MaskInverted, Plain, "masked", "lucidrains/x-transformers#160"),
     "mask_on_queries": _mistake(masks.MaskOnQueries, Plain, "masked", "hyunwoongko/transformer#40"),
     "mask_too_weak": _mistake(masks.MaskTooWeak, Plain, "masked", "TransformerLensOrg/TransformerLens#319"),
     "mask_after_softmax": _mistake(masks.MaskAfterSoftmax, Plain, "weights", "huggingface/pytorch-image-models#2236"),
-    "mask_forgotten": _mistake(masks.MaskForgotten, Plain, "weights"),
+    "mask_forgotten": _mistake(masks.MaskForgotten, Plain, "weights", "keras-team/keras-hub#2220"),
     "causal_off_by_one": _mistake(masks.CausalOffByOne, masks.Causal, "may_read", "RVC-Boss/GPT-SoVITS#965"),
     # sums
     "no_attention_residual": _mistake(
@@ -146,18 +148,19 @@ MISTAKES: dict[str, Mistake] = {
     "writes_into_input": _mistake(sums.WritesIntoInput, PreNorm, "forward", "sgl-project/sglang#28005"),
     # networks
     "convolution_over_tokens": _mistake(networks.ConvolutionOverTokens, Plain, "process"),
+    "channels_by_view": _mistake(networks.ChannelsByView, Plain, "process", "rish-16/tokenlearner-pytorch#1"),
     "one_matrix_for_both": _mistake(networks.OneMatrixForBoth, Plain, "process"),
     "no_activation": _mistake(networks.NoActivation, Plain, "phi", "spring-media/TransformerTTS#102"),
     "gate_and_up_swapped": _mistake(networks.GateAndUpSwapped, networks.Gated, "process", "ml-explore/mlx-lm#767"),
     # dropouts
     "dropout_always_on": _mistake(dropouts.DropoutAlwaysOn, Plain, "process", "karpathy/nanoGPT#240"),
-    "dropout_sites_merged": _mistake(dropouts.DropoutSitesMerged, Plain, "process"),
+    "dropout_sites_merged": _mistake(dropouts.DropoutSitesMerged, Plain, "process", "neulab/xnmt#544"),
     "dropout_on_the_sum": _mistake(dropouts.DropoutOnTheSum, PreNorm, "forward", "hyunwoongko/transformer#8"),
     # ports
     "tanh_gelu": _mistake(ports.TanhGelu, PreNorm, "__init__", "kyutai-labs/pocket-tts#278"),
     "other_eps": _mistake(ports.OtherEps, PreNorm, "__init__", "huggingface/candle#271"),
     "keys_first": _mistake(ports.KeysFirst, Plain, "project", "vllm-project/vllm#42803"),
-    "output_transposed": _mistake(ports.OutputTransposed, Plain, "out", "huggingface/candle#321"),
+    "output_transposed": _mistake(ports.OutputTransposed, Plain, "out", "AutoGPTQ/AutoGPTQ#139"),
     # classifiers
     "mean_over_padding": _mistake(
         classifiers.MeanOverPadding, PlainClassifier, "pooled", "autoliuweijie/BERT-whitening-pytorch#13"
@@ -165,12 +168,12 @@ MISTAKES: dict[str, Mistake] = {
     "last_position": _mistake(classifiers.LastPosition, PlainClassifier, "pooled", "vgel/repeng#38"),
     "no_final_norm": _mistake(classifiers.NoFinalNorm, Classifier, "__init__", "NVIDIA-NeMo/Speech#2197"),
     "positions_per_text": _mistake(classifiers.PositionsPerText, PlainClassifier, "rows", "cmu-l3/anlp-fall2025-code#1"),
-    "positions_twice": _mistake(classifiers.PositionsTwice, PlainClassifier, "rows"),
+    "positions_twice": _mistake(classifiers.PositionsTwice, PlainClassifier, "rows", "gaasher/I-JEPA#4"),
     "one_block_k_times": _mistake(classifiers.OneBlockKTimes, Classifier, "__init__", "zalandoresearch/pytorch-vq-vae#2"),
     "blocks_in_a_list": _mistake(classifiers.BlocksInAList, Classifier, "__init__", "maruya24/pytorch_robotics_transformer#3"),
     # procedures
     "loss_over_padding": _mistake(
-        procedures.loss_over_padding, procedures.loss_of_tokens, thread="huggingface/transformers#2759"
+        procedures.loss_over_padding, procedures.loss_of_tokens, thread="EleutherAI/gpt-neo#45"
     ),
     "softmax_before_loss": _mistake(
         procedures.softmax_before_loss, procedures.loss, thread="Lightning-Universe/lightning-bolts#654"

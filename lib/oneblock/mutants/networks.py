@@ -21,6 +21,15 @@ class ConvolutionOverTokens(Plain):
         return self.dropout_z(self.linear2(a))
 
 
+class ChannelsByView(Plain):
+    """``view`` to ``[N, D, L]`` and back, for a layer that wants the features first: its rows are cut out of the whole text."""
+
+    def process(self, x: Float[Tensor, "N L D"]) -> Float[Tensor, "N L D"]:
+        N, L, D = x.shape
+        a = self.dropout_hidden(self.phi(self.linear1(x.reshape(N, D, L).mT)))
+        return self.dropout_z(self.linear2(a)).mT.reshape(N, L, D)
+
+
 class OneMatrixForBoth(Plain):
     """``z = W₁ᵀ φ(W₁x + b₁) + b₂``: W₂ is there and never used."""
 

@@ -69,7 +69,11 @@ class EpsOutsideRoot(Plain):
 
 
 class RMSForLayerNorm(Plain):
-    """RMSNorm, which leaves the mean in, where LayerNorm is due; β is still added."""
+    """RMSNorm, which leaves the mean in, where LayerNorm is due; β is still added.
+
+    The reverse was found in llama.cpp, where it had gone unseen since the mean was about 0:
+    https://github.com/ggml-org/llama.cpp/issues/173.
+    """
 
     def normed(self, x: Float[Tensor, "N L D"], eps: float) -> Float[Tensor, "N L D"]:
         return rms_norm(x, eps=eps)

@@ -1,13 +1,18 @@
 """The catalogue has every word that is needed and none besides."""
 
+import json
 import re
 import string
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 import torch
+from docutils.nodes import make_id
 
 from oneblock.blocks import PreNorm
+from oneblock.checks import CHECKS
+from oneblock.checks.finding import OUTCOMES
 from oneblock.classifier import Classifier, classified, stages
 from oneblock.errors import ArgumentError
 from oneblock.ffn import ffn, swiglu
@@ -20,6 +25,7 @@ from oneblock.trace import local, record
 from oneblock.widgets import steps_view
 from oneblock.words import words
 
+BOOK = Path(__file__).parents[2] / "book"
 LANGUAGES = sorted(path.name.removesuffix(".toml") for path in files("oneblock.words").iterdir() if path.name.endswith(".toml"))
 
 
@@ -51,6 +57,21 @@ def test_the_figures_use_every_word_and_no_other():
     code = "\n".join(path.read_text("utf-8") for path in files("oneblock.widgets").iterdir() if path.name.endswith((".js", ".py")))
     used = re.findall(r"\bui\.(\w+)", code) + re.findall(r"\bui\"?\]?\[\"(\w+)\"\]", code)
     assert set(used) == set(words()["ui"])
+
+
+def test_every_check_has_words_and_no_other():
+    assert set(words()["checks"]) == set(CHECKS)
+    for said in words()["checks"].values():
+        assert set(said) == {"title", "proves", "source", "causes", "needs", "link"} and all(said.values())
+    assert set(words()["report"]["outcomes"]) == set(OUTCOMES)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_links_to_a_section_that_is_there(check):
+    chapter, _, section = words()["checks"][check]["link"].partition(".html#")
+    cells = json.loads((BOOK / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
+    lines = "".join("".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "markdown").splitlines()
+    assert section in {make_id(line.lstrip("# ")) for line in lines if line.startswith("#")}
 
 
 def placeholders(table):

@@ -1,0 +1,19 @@
+"""How large is what a branch adds, beside what it is added to?"""
+
+from oneblock.checks.finding import Finding, judged, not_applicable
+from oneblock.checks.parts import find
+from oneblock.checks.probes import quiet, rows
+from oneblock.checks.subject import Subject
+from oneblock.checks.sublayers import PRE, branch, order_of
+
+TENS = 10.0
+
+
+def residual_ratio(subject: Subject) -> Finding:
+    """``‖S(LN x)‖ / ‖x‖`` of either branch of a Pre-LN block as it stands, on rows of about unit size."""
+    still, x = quiet(subject), rows(subject)
+    found = find(still.block, subject.D)
+    if not found.has_branches or order_of(subject) != PRE:
+        return not_applicable("residual_ratio")
+    added = {"attention": branch(still, found, found.ffn_last, x), "FFN": branch(still, found, found.attention_last, x)}
+    return judged("residual_ratio", {name: (step.norm() / x.norm()).item() for name, step in added.items()}, TENS)

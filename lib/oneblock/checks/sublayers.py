@@ -1,0 +1,135 @@
+"""Where do the sums and the norms stand? Each sublayer is switched off in turn, and the rest must be what the order says."""
+
+import torch
+from torch import Tensor, nn
+
+from oneblock.checks.finding import Finding, judged, not_applicable
+from oneblock.checks.parts import Found, find, switch_off
+from oneblock.checks.probes import apart, copied, quiet, roughened, rounding, rows, seed_all
+from oneblock.checks.subject import Subject
+
+PRE, POST = "Pre-LN", "Post-LN"
+
+
+class _Fixed(nn.Module):
+    """In place of a norm: one row, whatever comes in."""
+
+    def __init__(self, row: Tensor) -> None:
+        super().__init__()
+        self.row = row
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.row.expand_as(x)
+
+
+def sublayers_off(subject: Subject) -> Finding:
+    """Both branches off: ``y = x`` before the norms' order Pre-LN, ``y = LN₂(LN₁(x))`` for Post-LN; then one of them off.
+
+    Of Pre-LN the gradient is the identity, too, and one branch alone is added: twice its last map moves ``y`` twice as
+    far. Of Post-LN each norm closes its sum: put a fixed row in its place, and nothing before it is to be seen.
+    """
+    rough = quiet(roughened(subject))
+    found, x = find(rough.block, subject.D), rows(subject)
+    if not found.has_branches:
+        return not_applicable("sublayers_off")
+    distance = {PRE: apart(x, _of(rough, found, x)), **_post(rough, found, x)}
+    order = min(distance, key=distance.get)
+    measured = {f"{order}, both off": distance[order]}
+    if distance[order] <= rounding(x.dtype):
+        measured |= _pre_claims(rough, found, x) if order == PRE else _post_claims(rough, found, x)
+    return judged("sublayers_off", measured, rounding(x.dtype), f"nearest: {order}")
+
+
+def order_of(subject: Subject) -> str | None:
+    """``"Pre-LN"``, ``"Post-LN"``, or ``None`` where it is neither or cannot be told."""
+    rough = quiet(roughened(subject))
+    found, x = find(rough.block, subject.D), rows(subject)
+    if not found.has_branches:
+        return None
+    distance = {PRE: apart(x, _of(rough, found, x)), **_post(rough, found, x)}
+    fitting = [order for order, gap in distance.items() if gap <= rounding(x.dtype)]
+    return fitting[0] if fitting else None
+
+
+def branch(subject: Subject, found: Found, off: tuple[str, ...], x: Tensor) -> Tensor:
+    """``y − x`` with one branch off: what the other adds to a Pre-LN block's input."""
+    return _without(subject, off, x) - x
+
+
+def _of(subject: Subject, found: Found, x: Tensor) -> Tensor:
+    return _without(subject, (*found.attention_last, *found.ffn_last), x)
+
+
+def _without(subject: Subject, off: tuple[str, ...], x: Tensor) -> Tensor:
+    silent = copied(subject)
+    switch_off(silent.block, off)
+    seed_all(0)
+    return silent(x).detach()
+
+
+def _post(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
+    """How far the block, both branches off, is from its two norms one after the other."""
+    if len(found.norms) != 2:
+        return {}
+    y, norms = _of(subject, found, x), [subject.block.get_submodule(name) for name in found.norms]
+    with torch.no_grad():
+        return {POST: min(apart(second(first(x)), y) for first, second in (norms, norms[::-1]))}
+
+
+def _pre_claims(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
+    claims = {"gradient of both off": _gradient_gap(subject, found, x)}
+    for name, on, off in (
+        ("attention alone", found.attention_last, found.ffn_last),
+        ("FFN alone", found.ffn_last, found.attention_last),
+    ):
+        if len(on) == 1:
+            once, twice = _without(subject, off, x), _without(_scaled(subject, on[0]), off, x)
+            claims[f"{name}, doubled"] = apart(2 * once - x, twice)
+    return claims
+
+
+def _post_claims(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
+    first, last = _in_order(subject, found, x)
+    alone = [_without(_fixed(subject, first), off, x) for off in (found.ffn_last, (*found.attention_last, *found.ffn_last))]
+    return {
+        "first norm closes the first sum": apart(alone[1], alone[0]),
+        "last norm closes the last sum": apart(_row(subject, x).expand_as(x), _without(_fixed(subject, last), (), x)),
+    }
+
+
+def _in_order(subject: Subject, found: Found, x: Tensor) -> tuple[str, str]:
+    """The two norms, the one whose fixed row is the output last."""
+    due = _row(subject, x).expand_as(x)
+    gaps = {name: apart(due, _without(_fixed(subject, name), (), x)) for name in found.norms}
+    return tuple(sorted(gaps, key=gaps.get, reverse=True))
+
+
+def _row(subject: Subject, x: Tensor) -> Tensor:
+    return torch.linspace(-1, 1, subject.D, dtype=torch.float64).to(x)
+
+
+def _fixed(subject: Subject, norm: str) -> Subject:
+    changed = copied(subject)
+    changed.block.set_submodule(norm, _Fixed(_row(subject, subject.like)))
+    return changed
+
+
+def _scaled(subject: Subject, last: str) -> Subject:
+    changed = copied(subject)
+    with torch.no_grad():
+        for parameter in changed.block.get_submodule(last).parameters():
+            parameter *= 2
+    return changed
+
+
+def _gradient_gap(subject: Subject, found: Found, x: Tensor) -> float:
+    """A path that carries the value carries the gradient: that of ``Σ P ⊙ y`` by ``x`` is P."""
+    silent, P = copied(subject), rows(subject, seed=5)
+    switch_off(silent.block, (*found.attention_last, *found.ffn_last))
+    at = x.clone().requires_grad_()
+    with torch.enable_grad():
+        y = silent(at)
+    if not y.requires_grad:
+        return torch.inf
+    (slope,) = torch.autograd.grad((P * y).sum(), at, materialize_grads=True)
+    return apart(P, slope)

@@ -1,0 +1,89 @@
+"""No check accuses a block that is right, whatever its first values."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import nn
+
+from oneblock.blocks import PostNorm, PreNorm
+from oneblock.checks import Adapter, diagnose
+from oneblock.checks.finding import NOT_APPLICABLE, PASSED
+
+D, H, F = 24, 4, 40  # an even number of heads: torch's fast path takes no other
+OPTIONS = list(product((torch.float32, torch.float64), ("relu", "gelu"), (True, False), (True, False)))
+
+
+def official(norm_first):
+    def make(activation, bias, batch_first):
+        options = {"norm_first": norm_first, "bias": bias, "batch_first": batch_first}
+        return nn.TransformerEncoderLayer(D, H, F, activation=activation, **options)
+
+    return make
+
+
+KINDS = {
+    "PreNorm": lambda activation, bias, _: PreNorm(D, H, F, activation, dropout=0.1, bias=bias),
+    "PostNorm": lambda activation, bias, _: PostNorm(D, H, F, activation, dropout=0.1, bias=bias),
+    "torch's layer, norm first": official(True),
+    "torch's layer, norm last": official(False),
+}
+
+
+@pytest.mark.parametrize("seed, kind", [(seed, kind) for seed in range(20) for kind in list(KINDS)[seed % 2 :: 2]])
+def test_a_block_that_is_right_passes_every_check(seed, kind):
+    dtype, *options = OPTIONS[(7 * seed + 3 * list(KINDS).index(kind)) % len(OPTIONS)]
+    torch.manual_seed(seed)
+    report = diagnose(KINDS[kind](*options).to(dtype))
+    due = {"residual_ratio"} if kind in ("PostNorm", "torch's layer, norm last") else set()
+    outcomes = {finding.check: finding.outcome for finding in report.findings}
+    assert outcomes == {check: NOT_APPLICABLE if check in due else PASSED for check in outcomes}, report.text
+    assert report.ok
+
+
+class NoMask(nn.Module):
+    """Pre-LN with parts under names of its own, and no mask; the second result is the attention's weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.attn = nn.MultiheadAttention(D, H, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(D, F), nn.SiLU(), nn.Linear(F, D))
+
+    def forward(self, x, mask=None):
+        row = self.ln_1(x)
+        attended, weights = self.attn(row, row, row, key_padding_mask=mask)
+        u = x + attended
+        return u + self.mlp(self.ln_2(u)), weights
+
+
+class Causal(NoMask):
+    def forward(self, x):
+        row = self.ln_1(x)
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        u = x + self.attn(row, row, row, attn_mask=later, need_weights=False)[0]
+        return u + self.mlp(self.ln_2(u))
+
+
+def skipped(report):
+    assert report.ok, report.text
+    return {finding.check for finding in report.findings if finding.outcome == NOT_APPLICABLE}
+
+
+def test_without_a_mask_the_check_of_padding_is_not_applicable():
+    assert skipped(diagnose(NoMask(), D, Adapter())) == {"padding_leak", "official_parity"}
+
+
+@pytest.mark.parametrize("meaning", ["padding", "additive"])
+def test_a_block_of_other_names_passes_with_its_mask_of_either_kind(meaning):
+    assert skipped(diagnose(NoMask(), D, Adapter(meaning, "mask"))) == {"official_parity"}
+
+
+def test_a_causal_block_passes_where_that_is_claimed():
+    assert skipped(diagnose(Causal(), D, causal=True)) == {"padding_leak", "official_parity", "permutation_equivariance"}
+
+
+def test_frozen_parameters_and_half_a_dropout_are_no_mistakes():
+    block = PreNorm(D, H, F, dropout=0.1).requires_grad_(False)
+    block.dropout_z.p = 0.0
+    assert diagnose(block).ok

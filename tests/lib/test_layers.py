@@ -43,6 +43,7 @@ LAYERS = [
     ["checks.diagnosis"],
     ["checks.pytests"],
     ["checks"],
+    ["__main__"],
     ["widgets.numbers", "widgets.progress"],
     ["widgets.controls", "widgets.view"],
     ["widgets.charts", "widgets.steps"],

@@ -1,0 +1,55 @@
+"""The command line: what it prints and what it returns."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from oneblock.__main__ import main
+
+OURS = ["diagnose", "oneblock.blocks:PreNorm", "--dim", "12", "--heads", "2"]
+WRONG = ["diagnose", "oneblock.mutants:NormAfterSum", "--dim", "12", "--heads", "2"]
+
+
+def test_a_block_that_is_right_is_status_0(capsys):
+    assert main(OURS) == 0
+    assert capsys.readouterr().out.startswith("PreNorm: 20 passed, 0 failed, 0 not applicable, 0 crashed\n")
+
+
+def test_a_block_that_is_wrong_is_status_1_and_json_is_printed(capsys):
+    assert main([*WRONG, "--json", "--hidden", "20"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert {found["check"] for found in data["findings"] if found["outcome"] == "failed"} == {"sublayers_off", "official_parity"}
+
+
+def test_sizes_reach_the_factory_under_its_own_names(capsys):
+    assert main(["diagnose", "torch.nn:TransformerEncoderLayer", "--dim", "12", "--heads", "2", "--set", "norm_first=True", "--dtype", "float64"]) == 0
+    assert "20 passed" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "the following arguments are required"),
+        (["diagnose", "oneblock.blocks", "--dim", "12"], "factory must be package.module:factory; got 'oneblock.blocks'"),
+        (["diagnose", "nowhere:Block", "--dim", "12"], "No module named 'nowhere'"),
+        (["diagnose", "oneblock.blocks:Nothing", "--dim", "12"], "has no attribute 'Nothing'"),
+        (["diagnose", "pathlib:PurePosixPath", "--dim", "12"], "factory must be a class or function that makes a torch module; got 'PurePosixPath'"),
+        (["diagnose", "oneblock.blocks:PreNorm", "--dim", "12", "--heads", "5"], "H must be a divisor of D = 12; got 5"),
+        ([*OURS, "--set", "dropout"], "--set must be NAME=VALUE; got 'dropout'"),
+    ],
+)
+def test_a_command_that_cannot_be_carried_out_is_status_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_the_module_runs_as_a_command(tmp_path):
+    (tmp_path / "mine.py").write_text("from torch import nn\ndef block():\n    return nn.Identity()\n", "utf-8")
+    command = [sys.executable, "-m", "oneblock", "diagnose", "mine:block", "--dim", "8"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stdout.startswith("Identity: "), done.stderr
+    assert "✗ Overfits four texts: failed" in done.stdout

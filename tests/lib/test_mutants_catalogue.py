@@ -126,3 +126,14 @@ def test_its_words_say_when_it_hides_just_if_it_does(name):
 def test_its_source_is_a_thread_that_can_be_opened_or_none(name):
     source = MISTAKES[name].source
     assert source == "" or source.startswith("https://github.com/") and source.rpartition("/issues/")[2].isdigit()
+
+
+@pytest.mark.parametrize("name", named(BLOCK))
+def test_a_block_keeps_the_dtype_of_its_input_whatever_the_default(fixed, name):
+    block, x = MISTAKES[name].build(D, H, F).float(), fixed(N, L, D, dtype=torch.float32)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert block(x, MASKS["one text whole"]).dtype == torch.float32
+    finally:
+        torch.set_default_dtype(before)

@@ -35,7 +35,7 @@ class MaskTooWeak(Plain):
     """−10000 is added to the scores of padding, where −∞ is due."""
 
     def masked(self, scores: Float[Tensor, "N H L L"], valid_tokens: Bool[Tensor, "N L"]) -> Float[Tensor, "N H L L"]:
-        return scores + -1e4 * ~valid_tokens[:, None, None, :]
+        return scores - 1e4 * (~valid_tokens[:, None, None, :]).to(scores)
 
 
 class MaskAfterSoftmax(Plain):

@@ -108,7 +108,8 @@ def _check_mask(valid_tokens: Tensor, x: Tensor) -> str:
     if not isinstance(valid_tokens, Tensor) or valid_tokens.dtype != torch.bool:
         raise DtypeError("valid_tokens", due, valid_tokens, hint)
     if valid_tokens.shape != x.shape[:2]:
-        raise ShapeError("valid_tokens", due, valid_tokens, hint)
+        swapped = valid_tokens.shape == x.shape[1::-1]
+        raise ShapeError("valid_tokens", due, valid_tokens, "its two axes are swapped" if swapped else hint)
     check_device("valid_tokens", valid_tokens, x, "the rows")
     return due
 

@@ -132,7 +132,8 @@ class LayerNorm(nn.Module):
     """:func:`layer_norm` over the last axis, with γ and β learned; torch's kernel where nothing is :func:`~oneblock.trace.written_out`.
 
     γ is ``weight`` and starts at 1, β is ``bias`` and starts at 0: the names of ``torch.nn.LayerNorm``, so
-    that the two exchange state dicts. ``affine=False`` leaves both out, ``bias=False`` β alone.
+    that the two exchange state dicts. ``affine=False`` leaves both out, ``bias=False`` β alone. Kernel and formula
+    part where ``(x − μ)²`` overflows, in float32 from about 1e19 on: the formula gives β, the kernel NaN.
     """
 
     def __init__(self, D: int, eps: float = 1e-5, affine: bool = True, bias: bool = True) -> None:

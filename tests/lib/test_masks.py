@@ -25,7 +25,12 @@ def test_a_mask_of_numbers_is_refused(dtype):
         check_valid_tokens(VALID.to(dtype), X)
 
 
-@pytest.mark.parametrize("shape", [(6, 2), (2, 5), (1, 6), (6,), (2, 6, 1), (2, 6, 6)])
+def test_a_mask_with_its_axes_swapped_is_told_so():
+    with pytest.raises(ShapeError, match=r"got bool \[6, 2\]; its two axes are swapped$"):
+        check_valid_tokens(VALID.T, X)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (1, 6), (6,), (2, 6, 1), (2, 6, 6)])
 def test_a_mask_of_another_shape_is_refused(shape):
     due = r"^valid_tokens must be bool \[N, L\] = \[2, 6\]; got bool .*; compare your ids with the padding id$"
     with pytest.raises(ShapeError, match=due):

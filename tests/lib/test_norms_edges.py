@@ -114,3 +114,8 @@ def test_gemmas_weight_is_its_distance_from_one_and_is_added_in_float32(fixed):
     due = functional.rms_norm(x.float(), (7,), 1 + weight.float(), 1e-6).bfloat16()
     torch.testing.assert_close(gemma_rms_norm(x, weight), due, atol=0, rtol=torch.finfo(torch.bfloat16).eps)
     assert not torch.equal(gemma_rms_norm(x, weight), rms_norm(x, 1 + weight, 1e-6))
+
+
+def test_where_a_square_overflows_the_formula_gives_beta_and_the_kernel_nan():
+    x, module = torch.tensor([1e20, 1.0, 2.0], dtype=torch.float32), LayerNorm(3)
+    assert torch.equal(layer_norm(x), torch.zeros(3, dtype=torch.float32)) and module(x).isnan().all()

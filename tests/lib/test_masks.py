@@ -136,7 +136,7 @@ def test_the_axes_of_a_whole_text_have_no_length(rows):
 @pytest.mark.parametrize("function", [masked_mean, lambda x, valid: token_loss(x, torch.zeros(3, 5, dtype=torch.int64), valid)])
 @pytest.mark.parametrize("mask, error", [(RAGGED.float(), DtypeError), (RAGGED.mT, ShapeError), (RAGGED[:1], ShapeError)])
 def test_mean_and_loss_refuse_a_mask_that_does_not_fit(rows, function, mask, error):
-    with pytest.raises(error, match=r"^valid_tokens must be bool \[N, L\] = \[3, 5\]; got .*; compare your ids with the padding"):
+    with pytest.raises(error, match=r"^valid_tokens must be bool \[N, L\] = \[3, 5\]; got .*; (compare your ids with the padding|its two axes are swapped)"):
         function(rows, mask)
 
 

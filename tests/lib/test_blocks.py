@@ -134,6 +134,7 @@ def test_the_steps_and_their_order(fixed, kind):
     assert list(record(block, x).names) == without_mask
     in_training = [name for name in record(block.train(), x, VALID).names if name not in ORDER[kind]]
     assert in_training == ["weights_dropped", "attended_dropped", "a_dropped", "z_dropped"]
+    assert list(record(kind(D, H, F).double().train(), x, VALID).names) == ORDER[kind]
 
 
 def test_a_position_can_be_followed_through_the_whole_block(fixed, block):
@@ -159,6 +160,23 @@ def test_dropout_acts_at_three_kinds_of_sites_in_training_only(fixed, kind):
     assert trace.step("sum1.y").reads["increment"] == "attended_dropped"
     assert trace.step("sum2.y").reads["increment"] == "z_dropped"
     assert trace.step("mixed").reads["weights"] == "weights_dropped"
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize(
+    "site, step",
+    [
+        ("self_attn.dropout", "weights_dropped"),
+        ("dropout_attended", "attended_dropped"),
+        ("dropout_hidden", "a_dropped"),
+        ("dropout_z", "z_dropped"),
+    ],
+)
+def test_each_site_has_a_rate_of_its_own(fixed, kind, site, step):
+    block, x = kind(D, H, F).double(), fixed(N, L, D)
+    block.get_submodule(site).p = 0.5
+    assert [name for name in record(block, x, VALID).names if name not in ORDER[kind]] == [step]
+    assert not torch.equal(block(x), block(x))
 
 
 def test_the_sites_draw_independently(fixed):
@@ -194,6 +212,9 @@ def test_broken_contracts_are_named(fixed, kind):
         with pytest.raises(ArgumentError, match=f"^{re.escape(due)}"):
             kind(*arguments)
     block = kind(D, H, F).double()
+    for nothing in (None, [[[1.0] * 6]]):
+        with pytest.raises(DtypeError, match=r"^x must be floating \[N, L, D\] = \[N, L, 6\]; got (None|\[\[\[1.0)"):
+            block(nothing)
     with pytest.raises(ShapeError, match=r"^x must be floating \[N, L, D\] = \[N, L, 6\]; got float64 \[2, 5, 7\]"):
         block(fixed(2, 5, 7))
     with pytest.raises(ShapeError, match=r"^x must be floating \[N, L, D\] = \[N, L, 6\]; got float64 \[5, 6\]; add a batch"):

@@ -38,6 +38,11 @@ class Reader(nn.Module):
 BROKEN = []
 
 
+def claims(check):
+    """What is said of a block besides, where the check needs it."""
+    return {"reference": Reader()} if check == "reference_parity" else {}
+
+
 def breaks(*checks):
     """Marks a block as one on which each of these checks has to fail."""
 
@@ -81,6 +86,22 @@ class MaskInverted(Reader):
     def read(self, x, valid_tokens):
         ignored = None if valid_tokens is None or valid_tokens.all() else valid_tokens & ~valid_tokens.all(1, keepdim=True)
         return self.attn(x, x, x, key_padding_mask=ignored)[0]
+
+
+class WeaklyMasked(MultiHeadAttention):
+    """−10000 where −∞ is due."""
+
+    def forward(self, x, valid_tokens=None, may_read=None):
+        q, k, v = (part.unflatten(-1, (H, -1)).transpose(1, 2) for part in functional.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, -1))
+        fill = None if valid_tokens is None else -1e4 * (~valid_tokens)[:, None, None].to(x)
+        return self.out_proj(functional.scaled_dot_product_attention(q, k, v, fill).transpose(1, 2).flatten(2))
+
+
+@breaks("padding_leak")
+class MaskTooWeak(PreNorm):
+    def __init__(self):
+        super().__init__(D, H, F)
+        self.self_attn = WeaklyMasked(D, H)
 
 
 @breaks("sublayers_off")
@@ -163,6 +184,12 @@ class NoRootOfWidth(PreNorm):
     def __init__(self):
         super().__init__(D, H, F)
         self.self_attn = Unscaled(D, H)
+
+
+@breaks("reference_parity")
+class OtherActivation(Reader):
+    def process(self, x):
+        return self.drop(self.fc2(functional.gelu(self.fc1(x), approximate="tanh")))
 
 
 @breaks("batch_independence", "overfit", "causality")
@@ -273,7 +300,7 @@ class WritesIntoItsInput(Reader):
 @pytest.mark.parametrize("check, kind", BROKEN, ids=[f"{check}-{kind.__name__}" for check, kind in BROKEN])
 def test_a_check_fails_on_what_it_looks_for(check, kind):
     torch.manual_seed(0)
-    finding = examine(subject_of(kind(), D), CHECKS[check])
+    finding = examine(subject_of(kind(), D, **claims(check)), CHECKS[check])
     assert finding.outcome == FAILED, finding
     assert not finding.worst[1] <= finding.threshold
 
@@ -283,4 +310,4 @@ def test_every_check_has_a_block_on_which_it_fails_and_passes_or_leaves_the_bloc
     assert check in {name for name, _ in BROKEN}
     torch.manual_seed(0)
     due = "not applicable" if check == "official_parity" else "passed"  # its parameters have names of their own
-    assert examine(subject_of(Reader(), D), CHECKS[check]).outcome == due
+    assert examine(subject_of(Reader(), D, **claims(check)), CHECKS[check]).outcome == due

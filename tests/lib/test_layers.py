@@ -39,7 +39,7 @@ LAYERS = [
         "checks.train_eval",
         "checks.depth_gradient",
     ],
-    ["checks.dropout_sites", "checks.residual_ratio"],
+    ["checks.dropout_sites", "checks.reference_parity", "checks.residual_ratio"],
     ["checks.diagnosis"],
     ["checks.pytests"],
     ["checks"],

@@ -23,6 +23,7 @@ from oneblock.checks.norm_axes import norm_axes
 from oneblock.checks.official_parity import official_parity
 from oneblock.checks.overfit import overfit
 from oneblock.checks.padding_leak import padding_leak
+from oneblock.checks.reference_parity import reference_parity
 from oneblock.checks.report import Report
 from oneblock.checks.residual_ratio import residual_ratio
 from oneblock.checks.shapes import shapes
@@ -34,6 +35,7 @@ from oneblock.checks.train_eval import train_eval
 Check = Callable[[Subject], Finding]
 EIGHT = (overfit, shapes, padding_leak, sublayers_off, residual_ratio, depth_gradient, train_eval, official_parity)
 FURTHER = (
+    reference_parity,
     batch_independence,
     permutation_equivariance,
     token_independence,

@@ -1,6 +1,7 @@
 """Is it the function that torch's own layer computes from the same parameters?"""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import torch
@@ -15,13 +16,13 @@ from oneblock.errors import ArgumentError
 from oneblock.official import from_official, to_official
 from oneblock.parity import parity
 
+OFFICIAL = Adapter("padding", "src_key_padding_mask")
 ACTIVATIONS = {
     "relu": functional.relu,
     "gelu": functional.gelu,
     "gelu_tanh": lambda h: functional.gelu(h, approximate="tanh"),
     "silu": functional.silu,
 }
-OFFICIAL = Adapter("padding", "src_key_padding_mask")
 
 
 def official_parity(subject: Subject) -> Finding:
@@ -32,7 +33,7 @@ def official_parity(subject: Subject) -> Finding:
     """
     rough = quiet(roughened(subject))
     given = batch(rough)
-    if type(rough.block) in (nn.TransformerEncoderLayer, PreNorm, PostNorm):
+    if type(rough.block) in (nn.TransformerEncoderLayer, PreNorm, PostNorm) and not subject.causal:
         try:
             return _sublayers(rough, given)
         except ArgumentError:  # a part has been replaced: from here on it is a block like any other
@@ -40,7 +41,7 @@ def official_parity(subject: Subject) -> Finding:
     H = subject.heads
     if H is None or subject.D % H or not claims_to_be_official(rough.block, subject.D):
         return not_applicable("official_parity")
-    gaps = {name: _gaps(rough, layer, given) for name, layer in _candidates(rough, H)}
+    gaps = {name: gaps_to(layer, rough, given) for name, layer in _candidates(rough, H)}
     name = min(gaps, key=lambda name: max(gaps[name].values()))
     return judged("official_parity", gaps[name], rounding(given.x.dtype), f"nearest: {name}")
 
@@ -75,15 +76,20 @@ def _candidates(subject: Subject, H: int) -> Iterator[tuple[str, Subject]]:
         options = {"norm_first": norm_first, "bias": bias, "layer_norm_eps": eps, "batch_first": True}
         layer = nn.TransformerEncoderLayer(subject.D, H, F, dropout=0.0, activation=phi, **options).to(subject.like)
         layer.load_state_dict({key: state[key] for key in layer.state_dict()})
-        yield f"norm_first={norm_first}, {name}", Subject(layer, subject.D, OFFICIAL, takes_mask=subject.takes_mask)
+        yield f"norm_first={norm_first}, {name}", replace(subject, block=layer, call=_causal if subject.causal else OFFICIAL)
+
+
+def _causal(layer: nn.Module, x: Tensor, valid_tokens: Tensor | None) -> Tensor:
+    later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+    return layer(x, src_mask=later, src_key_padding_mask=None if valid_tokens is None else ~valid_tokens)
 
 
 def _eps(block: nn.Module) -> float:
     return next((module.eps for module in block.modules() if isinstance(getattr(module, "eps", None), float)), 1e-5)
 
 
-def _gaps(subject: Subject, layer: Subject, given: Batch) -> dict[str, float]:
-    """Output and gradient by the input at real positions, where the block knows which they are."""
+def gaps_to(layer: Subject, subject: Subject, given: Batch) -> dict[str, float]:
+    """How far output and gradient by the input are from those of ``layer``, at real positions where the mask is taken."""
     real = given.valid_tokens if subject.takes_mask else torch.ones_like(given.valid_tokens)
     (y, slope), (due, due_slope) = (_answers(one, given.x, real) for one in (subject, layer))
     return {"output": apart(due, y), "gradient of x": apart(due_slope, slope)}

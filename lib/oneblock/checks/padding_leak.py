@@ -1,17 +1,20 @@
 """Does anything that is said of real tokens depend on what fills the rest of the batch?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from oneblock.checks.finding import Finding, judged, not_applicable
-from oneblock.checks.probes import Run, batch, roughened, rounding, steady_runs
+from oneblock.checks.parts import find
+from oneblock.checks.probes import Run, apart, batch, copied, roughened, rounding, rows, steady_runs
 from oneblock.checks.subject import Subject
 from oneblock.masks import masked_mean
-from oneblock.padding import padding_invariance
+from oneblock.padding import padding_invariance, refill
 
 CLASSES = 5
+SHARP = 1000.0
+"""Times W_Q and W_K: the scores grow a millionfold. No block that masks with −∞, or the dtype's least number, notices."""
 
 
 def padding_leak(subject: Subject) -> Finding:
@@ -29,7 +32,24 @@ def padding_leak(subject: Subject) -> Finding:
             measured |= {f"{mode}, {what}: {name}": move / size.item() for name, move in moves.items()}
     if not measured:
         return not_applicable("padding_leak")
+    measured |= {f"{mode}, sharp scores": move for mode, move in _sharp(rough, x, valid_tokens)}
     return judged("padding_leak", measured, rounding(x.dtype))
+
+
+def _sharp(subject: Subject, x: Tensor, valid_tokens: Tensor) -> Iterator[tuple[str, float]]:
+    """How far real rows move with other padding where scores are large: a fill that is not −∞ gives way there."""
+    sharp = copied(subject)
+    found = find(sharp.block, sharp.D)
+    last = {id(value) for name in found.attention_last for value in sharp.block.get_submodule(name).parameters()}
+    with torch.no_grad():
+        for name in found.attentions:
+            for value in sharp.block.get_submodule(name).parameters():
+                value *= 1.0 if id(value) in last else SHARP
+    noise = rows(subject, seed=14)
+    for mode, run in steady_runs(sharp).items():
+        y, other = run(x, valid_tokens), run(refill(x, valid_tokens, noise), valid_tokens)
+        real = valid_tokens[:, : y.shape[1]]
+        yield mode, apart(y[real], other[real])
 
 
 def _logits(subject: Subject, run: Run) -> Callable[[Tensor, Tensor], Tensor]:

@@ -71,6 +71,7 @@ class Subject:
         causal: whether no position may read a later one.
         positions: whether the block itself tells positions apart, as with rotary positions.
         logits: ``logits(block, x, valid_tokens)`` gives ``[N, C]``; without it a masked mean and a linear head.
+        reference: a module that is known to compute what ``block`` is to compute, with the same state dict and call.
     """
 
     block: nn.Module
@@ -82,6 +83,7 @@ class Subject:
     causal: bool = False
     positions: bool = False
     logits: Call | None = None
+    reference: nn.Module | None = None
 
     def __call__(self, x: Tensor, valid_tokens: Tensor | None = None) -> Tensor:
         """The block's rows for a copy of ``x``; the mask only if the block takes one."""

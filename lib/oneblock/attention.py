@@ -109,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         if not written_out():
             return self.out_proj(self._mixed_by_kernel(x, valid_tokens, may_read))
         q, k, v = (self._project(letter, part, x) for part, letter in enumerate("QKV"))
-        dropout = self.dropout if self.training and self.dropout.p else None
+        dropout = self.dropout if self.dropout.training and self.dropout.p else None
         mixed = attention(q, k, v, valid_tokens, may_read, dropout)
         joined = tap("joined", mixed.transpose(-3, -2).flatten(-2), "{mixed} of all heads", mixed=mixed)
         attended, reads = self.out_proj(joined), {"W_O": self.out_proj.weight, "joined": joined}
@@ -129,7 +129,7 @@ class MultiHeadAttention(nn.Module):
         q, k, v = linear(x, self.in_proj_weight, self.in_proj_bias).unflatten(-1, (3, self.H, -1)).unbind(-3)
         q, k, v = q.transpose(-3, -2), k.transpose(-3, -2), v.transpose(-3, -2)
         readable = None if valid_tokens is may_read is None else _readable(q, valid_tokens, may_read)
-        dropout = self.dropout.p if self.training else 0.0
+        dropout = self.dropout.p if self.dropout.training else 0.0
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=readable, dropout_p=dropout)
         return mixed.transpose(-3, -2).flatten(-2)
 

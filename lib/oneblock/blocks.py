@@ -71,8 +71,9 @@ class Parts(nn.Module):
         z = ffn(x, first.weight, first.bias, second.weight, second.bias, self.activation, dropout)
         return tap("z_dropped", self.dropout_z(z), "Dropout({z})", z=z) if self._drops(self.dropout_z) else z
 
-    def _drops(self, dropout: nn.Dropout) -> bool:
-        return self.training and dropout.p > 0
+    @staticmethod
+    def _drops(dropout: nn.Dropout) -> bool:
+        return dropout.training and dropout.p > 0
 
     def extra_repr(self) -> str:
         return f"activation={self.activation!r}"

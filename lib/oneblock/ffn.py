@@ -106,7 +106,7 @@ class FFN(nn.Module):
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         check_tensor("x", x, "... D", LAST, D=self.linear1.in_features)
         first, second = self.linear1, self.linear2
-        dropout = self.dropout if self.training and self.dropout.p else None
+        dropout = self.dropout if self.dropout.training and self.dropout.p else None
         return ffn(x, first.weight, first.bias, second.weight, second.bias, self.activation, dropout)
 
     def extra_repr(self) -> str:

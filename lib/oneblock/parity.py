@@ -72,8 +72,8 @@ def parity(
         ArgumentError: the orders or the parameters' shapes differ, or dropout is on in one of the two.
     """
     _check_comparable(block, layer)
-    real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if valid_tokens is None else valid_tokens
     trace, seen = record(block, x, valid_tokens), _seen(layer, x, valid_tokens)
+    real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if valid_tokens is None else valid_tokens
     values = (_difference(*stage, trace[stage[1]][real], seen[stage[0]][real]) for stage in _stages(layer.norm_first))
     ours, torchs = _gradients(block, x, real, valid_tokens), _gradients(layer, x, real, valid_tokens)
     differences = [_difference(name.partition(".")[0], name, ours[name], torchs[name]) for name in torchs]
@@ -154,11 +154,11 @@ def _check_comparable(block: PreNorm | PostNorm, layer: nn.TransformerEncoderLay
     if unlike:
         raise ArgumentError("layer", "of the parameters and shapes of the block", unlike, "these differ")
     for argument, module in {"block": block, "layer": layer}.items():
-        if module.training and max(_rates(module)):
+        if max(_rates(module), default=0):
             raise ArgumentError(argument, "without dropout", _rates(module), "set each rate to 0, or call eval() before")
 
 
 def _rates(module: nn.Module) -> list[float]:
-    """Every dropout rate of either of the two; torch's attention keeps its own as a number."""
-    own = [] if isinstance(module, Parts) else [module.self_attn.dropout]
-    return own + [part.p for part in module.modules() if isinstance(part, nn.Dropout)]
+    """The dropout rates of the parts in training of either of the two; torch's attention keeps its own as a number."""
+    own = [module.self_attn.dropout] if not isinstance(module, Parts) and module.self_attn.training else []
+    return own + [part.p for part in module.modules() if isinstance(part, nn.Dropout) and part.training]

@@ -179,6 +179,22 @@ def test_each_site_has_a_rate_of_its_own(fixed, kind, site, step):
     assert not torch.equal(block(x), block(x))
 
 
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_each_dropout_goes_by_its_own_mode(fixed, run, kind):
+    """Two recipes: training without dropout, and the mean over runs of eval with it (Monte Carlo dropout)."""
+    block, x = kind(D, H, F, dropout=0.5).double(), fixed(N, L, D)
+    sites = [part for part in block.modules() if isinstance(part, nn.Dropout)]
+    due = run(block.eval(), x)
+    block.train()
+    for site in sites:
+        site.eval()
+    assert len(sites) == 4 and torch.equal(run(block, x), due)
+    for only in sites:
+        block.eval()
+        only.train()
+        assert not torch.equal(run(block, x), run(block, x))
+
+
 def test_the_sites_draw_independently(fixed):
     torch.manual_seed(0)
     trace = record(PreNorm(D, H, D, dropout=0.5).double(), fixed(7, 31, D))

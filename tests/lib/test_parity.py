@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import gelu, silu
 
 from oneblock.blocks import PostNorm, PreNorm
-from oneblock.errors import ArgumentError, ShapeError
+from oneblock.errors import ArgumentError, DtypeError, ShapeError
 from oneblock.official import from_official, to_official
 from oneblock.parity import Difference, Parity, parity
 
@@ -237,6 +237,22 @@ def test_dropout_has_to_be_off(torchs, fixed):
     only_of_the_weights = torchs()
     only_of_the_weights.self_attn.dropout = 0.25
     refused(from_official(torchs()), only_of_the_weights, x, "layer must be without dropout; got [0.25, 0.0, 0.0, 0.0]")
+
+
+def test_dropout_of_a_part_in_training_is_found_though_the_whole_is_in_eval(torchs, fixed):
+    x, rates = fixed(N, L, D), "must be without dropout; got [0.25]"
+    block, layer = (made.eval() for made in (from_official(torchs(dropout=0.25)), torchs(dropout=0.25)))
+    block.dropout_z.train()
+    refused(block, layer, x, f"block {rates}")
+    layer.self_attn.train()
+    refused(block.eval(), layer, x, f"layer {rates}")
+    for part in layer.eval().train().modules():
+        part.training = not isinstance(part, (nn.Dropout, nn.MultiheadAttention))
+    assert parity(block, layer, x).largest < 1e-12
+
+
+def test_an_x_that_is_no_tensor_is_refused_as_the_block_does(torchs, fixed, as_readers_run_it):
+    refused(from_official(torchs()), torchs(), None, "x must be floating [N, L, D]", DtypeError)
 
 
 def test_other_classes_are_refused(torchs, fixed, as_readers_run_it):

@@ -231,3 +231,9 @@ def test_a_mask_or_classes_on_another_device_are_named(rows):
             function(RAGGED.to("meta"), rows)
     with pytest.raises(ArgumentError, match=r"^classes must be on cpu, the device of logits; got int64 \[3, 5\] on meta"):
         token_loss(rows, CLASSES.to("meta"), RAGGED)
+
+
+def test_a_mask_for_each_of_many_is_not_read():
+    check = lambda valid, x: check_valid_tokens(valid, x) or valid  # noqa: E731
+    torch.vmap(check)(torch.zeros(3, 2, 6, dtype=torch.bool), X.expand(3, 2, 6, 5))
+    assert check_valid_tokens(torch.zeros(2, 6, dtype=torch.bool, device="meta"), X.to("meta")) is None

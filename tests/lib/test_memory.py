@@ -222,3 +222,9 @@ def test_the_peak_sees_what_a_kernel_takes_for_itself():
 def test_the_peak_is_measured_without_a_word(capfd):
     memory.peak(lambda: torch.empty(10))
     assert capfd.readouterr().err == ""
+
+
+def test_a_parameter_that_is_a_part_of_a_larger_storage_does_not_count(fixed):
+    linear, x = nn.Linear(3, 5, bias=False).double(), fixed(7, 3).requires_grad_()
+    linear.weight.data = fixed(6, 3)[1:]
+    assert [tensor.data_ptr() for tensor in memory.kept(linear, x)] == [x.data_ptr()]

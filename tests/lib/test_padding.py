@@ -259,3 +259,13 @@ def test_padding_of_another_shape_is_refused(x, padding):
 def test_a_mask_that_breaks_its_contract_is_refused(x):
     with pytest.raises(DtypeError, match=r"^valid_tokens must be bool \[N, L\] = \[3, 7\]"):
         leak(mean_of_all, x, VALID.float(), 0.0)
+
+
+def test_the_rounding_is_that_of_what_comes_out(x):
+    found = padding_invariance(lambda x, valid: x.float(), x, VALID)
+    assert found.rounding == pytest.approx(64 * 2**-23 * x[VALID].abs().max().item(), rel=1e-6)
+
+
+def test_where_everything_is_zero_nothing_may_move_and_nothing_does(x):
+    found = padding_invariance(lambda x, valid: torch.zeros_like(x), x, VALID)
+    assert found.rounding == 0 and found.holds

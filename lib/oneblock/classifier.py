@@ -10,7 +10,7 @@ from oneblock.blocks import PreNorm
 from oneblock.errors import ArgumentError, DtypeError, ShapeError, check_number, check_size, check_tensor
 from oneblock.masks import masked_mean
 from oneblock.modes import values_can_be_read
-from oneblock.names import PADDING, valid
+from oneblock.names import valid
 from oneblock.norms import LayerNorm
 from oneblock.trace import Trace, given, record, scope, tap
 

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 

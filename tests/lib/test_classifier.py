@@ -8,7 +8,6 @@ from oneblock.classifier import Classifier, classified, probabilities, stages
 from oneblock.errors import ArgumentError, ShapeError
 from oneblock.official import to_official
 from oneblock.tour import tour
-from oneblock.trace import record
 from oneblock.widgets import steps_view
 
 N, L, V, C, D, H, F, K = 2, 5, 11, 7, 6, 3, 13, 2

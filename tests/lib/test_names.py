@@ -7,7 +7,19 @@ import pytest
 import torch
 
 from oneblock.errors import ArgumentError
-from oneblock.names import CATEGORIES, Name, Vocabulary, both_cases, itself, numbered, one_word_away, split, unicode_names, valid, words_of
+from oneblock.names import (
+    CATEGORIES,
+    Name,
+    Vocabulary,
+    both_cases,
+    itself,
+    numbered,
+    one_word_away,
+    split,
+    unicode_names,
+    valid,
+    words_of,
+)
 
 NAMES = unicode_names()
 FEW = [Name(f"{size} LETTER {letter}", category) for letter in "ABCDEFGHIJK" for size, category in [("CAPITAL", "Lu"), ("SMALL", "Ll")]]

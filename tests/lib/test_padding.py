@@ -269,3 +269,9 @@ def test_the_rounding_is_that_of_what_comes_out(x):
 def test_where_everything_is_zero_nothing_may_move_and_nothing_does(x):
     found = padding_invariance(lambda x, valid: torch.zeros_like(x), x, VALID)
     assert found.rounding == 0 and found.holds
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_a_text_that_moves_alone_is_found_wherever_it_stands(x, n):
+    found = padding_invariance(lambda x, valid: x + (x.shape[1] == VALID[n].sum()), x, VALID)
+    assert found.resized["each alone"] == pytest.approx(1) and not any(found.refilled.values())

@@ -10,6 +10,7 @@ from torch.nn.functional import gelu, silu
 
 from oneblock.blocks import PostNorm, PreNorm
 from oneblock.errors import ArgumentError, DtypeError, ShapeError
+from oneblock.fast_path import fused
 from oneblock.official import from_official, to_official
 from oneblock.parity import Difference, Parity, parity
 
@@ -264,3 +265,17 @@ def test_other_classes_are_refused(torchs, fixed, as_readers_run_it):
 def test_a_wrong_mask_is_refused_as_the_block_does(torchs, fixed, as_readers_run_it):
     layer, x = torchs(), fixed(N, L, D)
     refused(from_official(layer), layer, x, "valid_tokens must be bool [N, L]", ShapeError, VALID[:, :3])
+
+
+def test_the_gradients_are_of_a_projection_that_a_last_norm_does_not_flatten(fixed):
+    """The sum of what a norm gives is 0, whatever x; of its gradient only rounding would be compared."""
+    block = PostNorm(D, H, F).double()
+    found = parity(block, to_official(block), fixed(N, L, D))
+    assert found.largest < 1e-12
+
+
+def test_torchs_layer_is_seen_on_its_ordinary_path_where_autograd_is_off(fixed):
+    block, x = PreNorm(D, 2, F).double().eval(), fixed(N, L, D)
+    layer = to_official(block)
+    with torch.no_grad():
+        assert fused(lambda: layer(x)) == "layer" and fused(lambda: parity(block, layer, x)) == "nothing"

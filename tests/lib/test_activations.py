@@ -146,3 +146,10 @@ def test_a_callable_is_the_activation_itself():
 def test_an_unknown_name_is_answered_with_those_there_are(name):
     with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu, or a callable; got "):
         activation_named(name)
+
+
+@pytest.mark.parametrize("activation", [["gelu"], {}, 3])
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_is_neither_a_name_nor_a_callable_is_refused(activation):
+    with pytest.raises(ArgumentError, match=r"^activation must be one of relu, gelu, gelu_tanh, silu, or a callable; got"):
+        activation_named(activation)

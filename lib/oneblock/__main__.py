@@ -12,7 +12,7 @@ from inspect import Parameter, signature
 
 import torch
 
-from oneblock.checks import Adapter, diagnose
+from oneblock.checks import Adapter, Report, diagnose
 from oneblock.checks.subject import AXES, HEADS, MEANINGS, WIDTHS
 from oneblock.errors import ArgumentError
 
@@ -56,8 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _diagnosed(given: argparse.Namespace) -> object:
-    torch.set_num_threads(1) if given.dim <= 128 else None
+def _diagnosed(given: argparse.Namespace) -> Report:
     block = _made(given).to(DTYPES[given.dtype])
     claims = {"L": given.length, "H": given.heads, "causal": given.causal, "positions": given.positions}
     call = None
@@ -72,7 +71,6 @@ def _made(given: argparse.Namespace) -> torch.nn.Module:
     module, _, name = given.factory.partition(":")
     if not name:
         raise ArgumentError("factory", "package.module:factory", given.factory)
-    sys.path.insert(0, "")
     factory = import_module(module)
     for part in name.split("."):
         factory = getattr(factory, part)

@@ -9,6 +9,7 @@ from oneblock.attention import MultiHeadAttention
 from oneblock.blocks import Parts, PreNorm
 from oneblock.checks import CHECKS, examine, subject_of
 from oneblock.checks.finding import FAILED
+from oneblock.masks import masked_mean
 from oneblock.mutants import NormAfterSum
 
 D, H, F = 12, 2, 20
@@ -311,3 +312,12 @@ def test_every_check_has_a_block_on_which_it_fails_and_passes_or_leaves_the_bloc
     torch.manual_seed(0)
     due = "not applicable" if check == "official_parity" else "passed"  # its parameters have names of their own
     assert examine(subject_of(Reader(), D, **claims(check)), CHECKS[check]).outcome == due
+
+
+@pytest.mark.parametrize("pool, outcome", [(lambda rows, valid: masked_mean(rows, valid), "passed"), (lambda rows, _: rows.mean(1), FAILED)])
+def test_logits_of_the_readers_own_are_held_to_the_padding_too(pool, outcome):
+    def logits(block, x, valid_tokens):
+        return pool(block(x, valid_tokens), valid_tokens)
+
+    finding = examine(subject_of(Reader(), D, logits=logits), CHECKS["padding_leak"])
+    assert finding.outcome == outcome and "eval, logits: random" in finding.measured

@@ -21,7 +21,7 @@ LAYERS = [
     ["depth", "orders"],
     ["mutants.procedures"],
     ["mutants.catalogue"],
-    ["checks.finding", "checks.guard", "checks.parts", "checks.subject"],
+    ["checks.finding", "checks.guard", "checks.operations", "checks.parts", "checks.subject"],
     ["checks.probes", "checks.report"],
     [
         "checks.dtypes",

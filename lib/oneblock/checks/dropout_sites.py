@@ -1,13 +1,10 @@
 """Where does dropout act? Told by the shapes of the random tensors that torch draws, however dropout is called."""
 
-from collections.abc import Callable
-
-import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode  # torch has no public way to see each operation
+from collections import Counter
 
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.official_parity import claims_to_be_official
+from oneblock.checks.operations import ATTENTION, Operation, operations
 from oneblock.checks.parts import find, switch_off
 from oneblock.checks.probes import answer, apart, copied, length, roughened, rounding, rows, set_rates
 from oneblock.checks.subject import Subject
@@ -15,21 +12,6 @@ from oneblock.checks.subject import Subject
 RATE = 0.25
 WEIGHTS, HIDDEN, OUTPUT = "attention weights", "FFN hidden", "branch output"
 OFFICIAL = {WEIGHTS: 1, HIDDEN: 1, OUTPUT: 2}
-
-
-class _Drawn(TorchDispatchMode):
-    """Keeps the shape of every tensor that is drawn at random."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shapes: list[torch.Size] = []
-
-    def __torch_dispatch__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> object:
-        result = func(*args, **(kwargs or {}))
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            first = next((value for value in (result, *args) if isinstance(value, Tensor)), None)
-            self.shapes += [] if first is None else [first.shape]
-        return result
 
 
 def dropout_sites(subject: Subject) -> Finding:
@@ -52,13 +34,15 @@ def dropout_sites(subject: Subject) -> Finding:
 
 def drawn_at(subject: Subject) -> dict[str, int]:
     """How often dropout draws at each site in one forward pass."""
-    L, x, counts = length(subject), rows(subject), {}
-    with _Drawn() as drawn:
-        answer(subject, True, x)
-    for shape in drawn.shapes:
-        ends = {(L, L): WEIGHTS}.get(tuple(shape[-2:])) or (OUTPUT if shape[-1] == subject.D else HIDDEN)
-        counts[ends] = counts.get(ends, 0) + 1
-    return counts
+    x = rows(subject)
+    drawn = [operation for operation in operations(lambda: answer(subject, True, x)) if operation.random]
+    return dict(Counter(_site(operation, length(subject), subject.D) for operation in drawn))
+
+
+def _site(drawn: Operation, L: int, D: int) -> str:
+    if ATTENTION in drawn.name or tuple(drawn.shape[-2:]) == (L, L):
+        return WEIGHTS
+    return OUTPUT if drawn.shape[-1] == D else HIDDEN
 
 
 def _on_the_skip(subject: Subject) -> float:

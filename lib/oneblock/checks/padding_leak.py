@@ -1,14 +1,15 @@
 """Does anything that is said of real tokens depend on what fills the rest of the batch?"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.parts import find
-from oneblock.checks.probes import Run, apart, batch, copied, roughened, rounding, rows, steady_runs
-from oneblock.checks.subject import Subject
+from oneblock.checks.probes import apart, batch, copied, roughened, rounding, rows, steady_runs
+from oneblock.checks.subject import Call, Subject
 from oneblock.masks import masked_mean
 from oneblock.padding import padding_invariance, refill
 
@@ -24,12 +25,11 @@ def padding_leak(subject: Subject) -> Finding:
     rough = roughened(subject)
     x, valid_tokens = (given := batch(rough)).x, given.valid_tokens
     measured: dict[str, float] = {}
-    for mode, run in steady_runs(rough).items():
-        for what, f in {"positions": run, "logits": _logits(subject, run)}.items():
-            found = padding_invariance(f, x, valid_tokens)
-            size = f(x, valid_tokens)[valid_tokens].abs().max() if what == "positions" else f(x, valid_tokens).abs().max()
-            moves = {**found.refilled, **found.resized}
-            measured |= {f"{mode}, {what}: {name}": move / size.item() for name, move in moves.items()}
+    for what, one in {"positions": rough, "logits": replace(rough, call=subject.logits or _logits(subject))}.items():
+        for mode, run in steady_runs(one).items():
+            found, y = padding_invariance(run, x, valid_tokens), run(x, valid_tokens)
+            size = (y if what == "logits" else y[valid_tokens[:, : y.shape[1]]]).abs().max().item()
+            measured |= {f"{mode}, {what}: {name}": move / size for name, move in {**found.refilled, **found.resized}.items()}
     if not measured:
         return not_applicable("padding_leak")
     measured |= {f"{mode}, sharp scores": move for mode, move in _sharp(rough, x, valid_tokens)}
@@ -52,17 +52,14 @@ def _sharp(subject: Subject, x: Tensor, valid_tokens: Tensor) -> Iterator[tuple[
         yield mode, apart(y[real], other[real])
 
 
-def _logits(subject: Subject, run: Run) -> Callable[[Tensor, Tensor], Tensor]:
-    """The subject's own logits, or those of a masked mean and a fixed linear head."""
-    if subject.logits is not None:
-        return lambda x, valid_tokens: subject.logits(run.args[0].block, x, valid_tokens)
+def _logits(subject: Subject) -> Call:
+    """Those of a masked mean and a fixed linear head."""
     draw = torch.Generator().manual_seed(4)
     head = torch.randn(CLASSES, subject.D, generator=draw, dtype=torch.float64)
 
-    def logits(x: Tensor, valid_tokens: Tensor) -> Tensor:
-        y = run(x, valid_tokens)
-        full = torch.zeros_like(x)
-        full[:, : y.shape[1]] = y  # some blocks leave out the positions behind the longest text
-        return masked_mean(full, valid_tokens) @ head.to(x).T
+    def logits(block: nn.Module, x: Tensor, valid_tokens: Tensor) -> Tensor:
+        rows = subject.of(block)(x, valid_tokens)
+        kept = valid_tokens[:, : rows.shape[1]]  # some blocks leave out the positions behind the longest text
+        return masked_mean(rows, kept) @ head.to(x).T
 
     return logits

@@ -59,7 +59,7 @@ def _attends(name: str, module: nn.Module) -> bool:
     if isinstance(module, (nn.MultiheadAttention, MultiHeadAttention)):
         return True
     spoken = ATTENTION.search(type(module).__name__) or ATTENTION.search(name.rpartition(".")[2])
-    return bool(spoken) and any(isinstance(part, nn.Linear) for part in module.children() or [module])
+    return bool(spoken) and any(isinstance(part, nn.Linear) for part in module.modules())
 
 
 def _norms(module: nn.Module, D: int) -> bool:

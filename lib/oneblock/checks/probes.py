@@ -61,12 +61,20 @@ def roughened(subject: Subject) -> Subject:
     return rough
 
 
+def rates(block: nn.Module) -> list[tuple[nn.Module, str]]:
+    """Where a submodule keeps a dropout rate: ``nn.Dropout`` as ``p``, others as a number of their own."""
+    return [
+        (module, name)
+        for module in block.modules()
+        for name, value in vars(module).items()
+        if type(value) in (float, int) and ("drop" in name.lower() or (name == "p" and "Drop" in type(module).__name__))
+    ]
+
+
 def set_rates(block: nn.Module, rate: float) -> None:
-    """Every dropout rate that a submodule keeps, as ``nn.Dropout.p`` or as a number of its own."""
-    for module in block.modules():
-        for name, value in list(vars(module).items()):
-            if type(value) in (float, int) and ("drop" in name.lower() or (name == "p" and "Drop" in type(module).__name__)):
-                setattr(module, name, rate)
+    """Sets every one of the :func:`rates`."""
+    for module, name in rates(block):
+        setattr(module, name, rate)
 
 
 def quiet(subject: Subject) -> Subject:
@@ -104,8 +112,8 @@ def all_runs(subject: Subject) -> dict[str, Run]:
 
 def steady_runs(subject: Subject) -> dict[str, Run]:
     """Those of :func:`all_runs` that answer the same whatever the random numbers: others can show no structure."""
-    x = rows(subject)
-    return {name: run for name, run in all_runs(subject).items() if torch.equal(run(x, seed=0), run(x, seed=1))}
+    given = (one := batch(subject)).x, one.valid_tokens
+    return {name: run for name, run in all_runs(subject).items() if torch.equal(run(*given, seed=0), run(*given, seed=1))}
 
 
 def apart(due: Tensor, came: Tensor) -> float:

@@ -72,7 +72,6 @@ def told(finding: Finding) -> list[str]:
 
 
 def _html(finding: Finding) -> str:
-    title, *lines = told(finding)
-    told_at = "<br>".join(escape(line) for line in lines)
+    told_at = "<br>".join(escape(line) for line in told(finding)[1:])
     sign = f"{SIGNS[finding.outcome]} {words()['report']['outcomes'][finding.outcome]}"
-    return f"<tr><td>{escape(sign)}</td><td>{escape(title.rpartition(': ')[0])}</td><td>{told_at}</td></tr>"
+    return f"<tr><td>{escape(sign)}</td><td>{escape(finding.said('title'))}</td><td>{told_at}</td></tr>"

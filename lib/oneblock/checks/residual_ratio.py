@@ -4,7 +4,7 @@ from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.parts import find
 from oneblock.checks.probes import quiet, rows
 from oneblock.checks.subject import Subject
-from oneblock.checks.sublayers import PRE, branch, order_of
+from oneblock.checks.sublayers import PRE, added, order_of
 
 TENS = 10.0
 
@@ -15,5 +15,5 @@ def residual_ratio(subject: Subject) -> Finding:
     found = find(still.block, subject.D)
     if not found.has_branches or order_of(subject) != PRE:
         return not_applicable("residual_ratio")
-    added = {"attention": branch(still, found, found.ffn_last, x), "FFN": branch(still, found, found.attention_last, x)}
-    return judged("residual_ratio", {name: (step.norm() / x.norm()).item() for name, step in added.items()}, TENS)
+    steps = {"attention": added(still, found.ffn_last, x), "FFN": added(still, found.attention_last, x)}
+    return judged("residual_ratio", {name: (step.norm() / x.norm()).item() for name, step in steps.items()}, TENS)

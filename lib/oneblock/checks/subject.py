@@ -42,11 +42,13 @@ class Adapter:
             raise ArgumentError("axes", f"one of {'; '.join(AXES)}", self.axes)
 
     def __call__(self, block: nn.Module, x: Tensor, valid_tokens: Tensor | None) -> Tensor:
-        given, named = ([] if self.batch_first else [x.transpose(0, 1)]) or [x], {}
-        if valid_tokens is not None and self.mask is not None:
-            mask = self._converted(x, valid_tokens)
-            named, given = ({self.argument: mask}, given) if self.argument else ({}, [*given, mask])
-        y = _first(block(*given, **named))
+        rows = x if self.batch_first else x.transpose(0, 1)
+        if valid_tokens is None or self.mask is None:
+            y = _first(block(rows))
+        elif self.argument is None:
+            y = _first(block(rows, self._converted(x, valid_tokens)))
+        else:
+            y = _first(block(rows, **{self.argument: self._converted(x, valid_tokens)}))
         return y if self.batch_first else y.transpose(0, 1)
 
     def _converted(self, x: Tensor, valid_tokens: Tensor) -> Tensor:
@@ -65,7 +67,8 @@ class Subject:
         block: any module; nothing done to it outlasts a check.
         D: the width of a row.
         call: ``call(block, x, valid_tokens)`` gives ``[N, L, D]``, or a tuple that begins with it.
-        takes_mask: whether ``valid_tokens`` reaches the block.
+        takes_mask: whether ``valid_tokens`` reaches the block; of an :class:`Adapter` it is known, of a function it has
+            to be said.
         L: the one length that the block takes, if it is built for one.
         H: the number of heads, if no submodule tells it.
         causal: whether no position may read a later one.

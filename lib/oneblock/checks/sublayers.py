@@ -32,7 +32,7 @@ def sublayers_off(subject: Subject) -> Finding:
     found, x = find(rough.block, subject.D), rows(subject)
     if not found.has_branches:
         return not_applicable("sublayers_off")
-    distance = {PRE: apart(x, _of(rough, found, x)), **_post(rough, found, x)}
+    distance = _orders(rough, found, x)
     order = min(distance, key=distance.get)
     measured = {f"{order}, both off": distance[order]}
     if distance[order] <= rounding(x.dtype):
@@ -46,18 +46,14 @@ def order_of(subject: Subject) -> str | None:
     found, x = find(rough.block, subject.D), rows(subject)
     if not found.has_branches:
         return None
-    distance = {PRE: apart(x, _of(rough, found, x)), **_post(rough, found, x)}
-    fitting = [order for order, gap in distance.items() if gap <= rounding(x.dtype)]
-    return fitting[0] if fitting else None
+    distance = _orders(rough, found, x)
+    order = min(distance, key=distance.get)
+    return order if distance[order] <= rounding(x.dtype) else None
 
 
-def branch(subject: Subject, found: Found, off: tuple[str, ...], x: Tensor) -> Tensor:
-    """``y − x`` with one branch off: what the other adds to a Pre-LN block's input."""
+def added(subject: Subject, off: tuple[str, ...], x: Tensor) -> Tensor:
+    """``y − x`` with the branch that ends in ``off`` switched off: what the other adds to a Pre-LN block's input."""
     return _without(subject, off, x) - x
-
-
-def _of(subject: Subject, found: Found, x: Tensor) -> Tensor:
-    return _without(subject, (*found.attention_last, *found.ffn_last), x)
 
 
 def _without(subject: Subject, off: tuple[str, ...], x: Tensor) -> Tensor:
@@ -67,13 +63,14 @@ def _without(subject: Subject, off: tuple[str, ...], x: Tensor) -> Tensor:
     return silent(x).detach()
 
 
-def _post(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
-    """How far the block, both branches off, is from its two norms one after the other."""
-    if len(found.norms) != 2:
-        return {}
-    y, norms = _of(subject, found, x), [subject.block.get_submodule(name) for name in found.norms]
+def _orders(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
+    """How far the block, both branches off, is from the identity, and from its two norms one after the other."""
+    y = _without(subject, (*found.attention_last, *found.ffn_last), x)
+    norms = [subject.block.get_submodule(name) for name in found.norms]
+    if len(norms) != 2:
+        return {PRE: apart(x, y)}
     with torch.no_grad():
-        return {POST: min(apart(second(first(x)), y) for first, second in (norms, norms[::-1]))}
+        return {PRE: apart(x, y), POST: min(apart(last(first(x)), y) for first, last in (norms, norms[::-1]))}
 
 
 def _pre_claims(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from math import inf, isnan
 from numbers import Integral
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ def train(
         ArgumentError: ``lr`` is not positive, ``warmup`` is negative or no whole number.
     Source: Kingma, Ba, *Adam*, 2014, arXiv:1412.6980; the warm-up: Vaswani et al., 2017, section 5.3.
     """
-    check_number("lr", lr, "a number > 0", lambda number: number > 0)
+    check_number("lr", lr, "a finite number > 0", lambda number: 0 < number < inf)
     check_number("warmup", warmup, "a whole number ≥ 0", lambda number: isinstance(number, Integral) and number >= 0)
     optimizer = torch.optim.Adam(model.parameters(), lr)
     losses = []
@@ -84,10 +85,11 @@ def step(
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, inputs: Shaped[Tensor, "N ..."], classes: Int[Tensor, " N"]) -> tuple[float, float]:
-    """The mean loss in nats and the share of right answers, without dropout; the model's mode is put back."""
-    before = model.training
+    """The mean loss in nats and the share of right answers, without dropout; the mode of each part is put back."""
+    modes = {part: part.training for part in model.modules()}
     logits = model.eval()(inputs)
-    model.train(before)
+    for part, training in modes.items():
+        part.training = training
     return cross_entropy(logits, classes).item(), (logits.argmax(-1) == classes).double().mean().item()
 
 
@@ -120,7 +122,7 @@ class Training:
         seed: int = 0,
         patience: int = 3,
     ) -> None:
-        check_number("lr", lr, "a number > 0", lambda number: number > 0)
+        check_number("lr", lr, "a finite number > 0", lambda number: 0 < number < inf)
         check_number("decay", decay, "a number in (0, 1]", lambda number: 0 < number <= 1)
         check_size("batch", batch)
         check_size("patience", patience)
@@ -145,7 +147,7 @@ class Training:
 
     def is_stale(self) -> bool:
         """Whether none of the last ``patience`` epochs had the lowest validation loss so far."""
-        losses = [epoch.loss for epoch in self.history]
+        losses = self._losses()
         return bool(losses) and len(losses) - 1 - losses.index(min(losses)) >= self.patience
 
     def _epoch(self) -> None:
@@ -159,8 +161,12 @@ class Training:
             self.random = torch.get_rng_state()
         self.history.append(Epoch(sum(losses) / len(inputs), *evaluate(self.model, *self.validation)))
         self.last = deepcopy(self.model.state_dict())
-        if self.history[-1].loss == min(epoch.loss for epoch in self.history):
+        if self._losses()[-1] == min(self._losses()):
             self.best = self.last
+
+    def _losses(self) -> list[float]:
+        """The validation loss of each epoch; NaN, which is neither lower nor higher, counts as infinite."""
+        return [inf if isnan(epoch.loss) else epoch.loss for epoch in self.history]
 
     def state_dict(self) -> dict:
         """All that another run needs to go on from here, bit for bit: ``torch.save`` writes it."""

@@ -61,9 +61,9 @@ def test_batches_are_taken_in_turn(fixed):
     assert losses == pytest.approx([torch.log1p(torch.exp(-0.3 * x)).mean().item() for x, _ in batches], rel=1e-9)
 
 
-@pytest.mark.parametrize("lr", [0, -0.1, math.nan, True, "fast"])
+@pytest.mark.parametrize("lr", [0, -0.1, math.nan, math.inf, True, "fast"])
 def test_a_learning_rate_that_is_no_step_is_refused(lr):
-    with pytest.raises(ArgumentError, match=r"^lr must be a number > 0; got "):
+    with pytest.raises(ArgumentError, match=r"^lr must be a finite number > 0; got "):
         train(TwoClasses(), [], lr=lr)
 
 
@@ -152,6 +152,21 @@ def test_evaluation_is_without_dropout_and_leaves_the_mode(line, parts):
     for mode in (True, False):
         line.train(mode)
         assert evaluate(line, x, classes) == pytest.approx((due, right)) and line.training == mode
+
+
+def test_evaluation_leaves_a_part_that_is_frozen_in_eval_there(line, parts):
+    line.train().linear.eval()
+    evaluate(line, *parts[1])
+    assert line.training and not line.linear.training
+
+
+def test_an_epoch_without_a_loss_is_not_the_best_one(line, parts, monkeypatch):
+    run, losses = a_run(line, parts), iter([math.nan, 2.0, 3.0])
+    monkeypatch.setattr(training, "evaluate", lambda *_: (next(losses), 0.5))
+    run.fit(2)
+    second = deepcopy(run.last)
+    run.fit(3)
+    assert all(torch.equal(run.best[name], second[name]) for name in second) and not run.is_stale()
 
 
 def test_every_text_is_seen_once_an_epoch_in_an_order_of_the_seed(line, parts, monkeypatch):
@@ -262,7 +277,7 @@ def test_each_epoch_takes_a_share_of_the_rate_of_the_one_before(line, parts, mon
     assert rates == pytest.approx([0.05] * 3 + [0.0375] * 3 + [0.028125] * 3)
 
 
-@pytest.mark.parametrize(("option", "due"), [("decay", r"a number in \(0, 1\]"), ("lr", "a number > 0"), ("batch", "a whole number ≥ 1"), ("patience", "a whole number ≥ 1")])
+@pytest.mark.parametrize(("option", "due"), [("decay", r"a number in \(0, 1\]"), ("lr", "a finite number > 0"), ("batch", "a whole number ≥ 1"), ("patience", "a whole number ≥ 1")])
 @pytest.mark.parametrize("value", [0, -1, math.nan, "3"])
 def test_an_option_of_a_run_that_trains_nothing_is_refused(line, parts, option, due, value):
     with pytest.raises(ArgumentError, match=rf"^{option} must be {due}; got "):

@@ -105,5 +105,5 @@ def stages(K: int) -> dict[str, tuple[str, str]]:
     for k in range(1, K + 1):
         stops[f"block{k}.Y_block"] = (f"block{k}.sum2.y", f"Block({{{before}}})")
         before = f"block{k}.Y_block"
-    stops |= {"Y_normed": ("final.ln", f"LN({{{before}}})"), "pooled_row": ("pooled", "mean of the real rows of {Y_normed}")}
+    stops |= {"Y_normed": ("final.ln", f"LN({{{before}}})"), "pooled_row": ("pooled", "mean of real rows of {Y_normed}")}
     return stops | {"logits": ("logits", "W_C {pooled_row} + b_C"), "probabilities": ("probabilities", "softmax({logits})")}

@@ -84,7 +84,7 @@ def test_a_tour_has_the_stages_that_a_reader_steps_through(classifier, ids):
         "Y (block1) = Block(X)",
         "Y (block2) = Block(Y (block1))",
         "Ŷ = LN(Y (block2))",
-        "pooled = mean of the real rows of Ŷ",
+        "pooled = mean of real rows of Ŷ",
         "logits = W_C pooled + b_C",
         "p = softmax(logits)",
     ]

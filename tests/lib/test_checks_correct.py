@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from oneblock.blocks import PostNorm, PreNorm
-from oneblock.checks import Adapter, diagnose
+from oneblock.checks import CHECKS, Adapter, diagnose, examine, subject_of
 from oneblock.checks.finding import NOT_APPLICABLE, PASSED
 
 D, H, F = 24, 4, 40  # an even number of heads: torch's fast path takes no other
@@ -95,6 +95,12 @@ class CausalPreNorm(PreNorm):
 
     def attend(self, x, valid_tokens):
         return self.dropout_attended(self.self_attn(x, valid_tokens, torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()))
+
+
+@pytest.mark.parametrize("kind, note", [(PreNorm, "norm_first=True, relu"), (PostNorm, "norm_first=False, relu")])
+def test_a_block_with_the_parameters_of_torchs_layer_is_compared_in_the_order_that_fits(kind, note):
+    finding = examine(subject_of(type("MyBlock", (kind,), {})(D, H, F, "relu")), CHECKS["official_parity"])
+    assert finding.outcome == PASSED and finding.note == f"nearest: {note}"
 
 
 def test_a_causal_block_is_compared_with_torchs_causal_layer():

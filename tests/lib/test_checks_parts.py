@@ -34,7 +34,7 @@ class GatedLike(nn.Module):
     def __init__(self):
         super().__init__()
         self.attn_norm, self.ffn_norm = nn.RMSNorm(D), nn.RMSNorm(D)
-        self.attn = nn.ModuleDict({"qkv": nn.Linear(D, 3 * D), "q_norm": nn.LayerNorm(D // H), "proj": nn.Linear(D, D)})
+        self.attn = nn.ModuleDict({"proj": nn.Linear(D, D), "q_norm": nn.LayerNorm(D // H), "qkv": nn.Linear(D, 3 * D)})
         self.mlp = nn.ModuleDict({"gate": nn.Linear(D, F), "up": nn.Linear(D, F), "down": nn.Linear(F, D)})
 
 

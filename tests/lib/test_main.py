@@ -28,6 +28,19 @@ def test_sizes_reach_the_factory_under_its_own_names(capsys):
     assert "20 passed" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("flags, due", [([], "passed"), (["--mask", "none"], "not applicable")])
+def test_what_is_said_of_the_mask_reaches_the_checks(capsys, flags, due):
+    main([*OURS, "--json", *flags])
+    found = {finding["check"]: finding["outcome"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["padding_leak"] == due
+
+
+def test_a_mask_of_the_wrong_polarity_is_found_out(capsys):
+    layer = ["diagnose", "torch.nn:TransformerEncoderLayer", "--dim", "12", "--heads", "2", "--batch-second"]
+    assert main([*layer, "--mask", "real", "--mask-name", "src_key_padding_mask"]) == 1
+    assert "✗ Is blind to padding: failed" in capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("as_readers_run_it")
 @pytest.mark.parametrize(
     "arguments, message",
@@ -38,6 +51,8 @@ def test_sizes_reach_the_factory_under_its_own_names(capsys):
         (["diagnose", "oneblock.blocks:Nothing", "--dim", "12"], "has no attribute 'Nothing'"),
         (["diagnose", "pathlib:PurePosixPath", "--dim", "12"], "factory must be a class or function that makes a torch module; got 'PurePosixPath'"),
         (["diagnose", "oneblock.blocks:PreNorm", "--dim", "12", "--heads", "5"], "H must be a divisor of D = 12; got 5"),
+        (["diagnose", "torch:conv1d", "--dim", "12"], "no signature found"),
+        (["diagnose", "oneblock.mutants:NormAfterSum", "--dim", "12", "--heads", "2", "--set", "activation=tanh"], "activation must be one of"),
         ([*OURS, "--set", "dropout"], "--set must be NAME=VALUE; got 'dropout'"),
     ],
 )

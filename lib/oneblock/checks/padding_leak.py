@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.parts import find
-from oneblock.checks.probes import apart, batch, copied, roughened, rounding, rows, steady_runs
+from oneblock.checks.probes import Run, apart, batch, copied, roughened, rounding, rows, steady_runs
 from oneblock.checks.subject import Call, Subject
 from oneblock.masks import masked_mean
 from oneblock.padding import padding_invariance, refill
@@ -27,13 +27,23 @@ def padding_leak(subject: Subject) -> Finding:
     measured: dict[str, float] = {}
     for what, one in {"positions": rough, "logits": replace(rough, call=subject.logits or _logits(subject))}.items():
         for mode, run in steady_runs(one).items():
-            found, y = padding_invariance(run, x, valid_tokens), run(x, valid_tokens)
-            size = (y if what == "logits" else y[valid_tokens[:, : y.shape[1]]]).abs().max().item()
-            measured |= {f"{mode}, {what}: {name}": move / size for name, move in {**found.refilled, **found.resized}.items()}
+            measured |= {f"{mode}, {what}: {name}": move for name, move in _moves(run, x, valid_tokens)}
     if not measured:
         return not_applicable("padding_leak")
     measured |= {f"{mode}, sharp scores": move for mode, move in _sharp(rough, x, valid_tokens)}
     return judged("padding_leak", measured, rounding(x.dtype))
+
+
+def _moves(run: Run, x: Tensor, valid_tokens: Tensor) -> Iterator[tuple[str, float]]:
+    """How far real numbers move, relative to the largest; an inverted mask leaves a full text nothing to read: NaN."""
+    y = run(x, valid_tokens)
+    real = y[valid_tokens[:, : y.shape[1]]] if y.ndim > 2 else y
+    if not real.isfinite().all():
+        yield "not finite", torch.inf
+        return
+    found = padding_invariance(run, x, valid_tokens)
+    for name, move in {**found.refilled, **found.resized}.items():
+        yield name, move / real.abs().max().item()
 
 
 def _sharp(subject: Subject, x: Tensor, valid_tokens: Tensor) -> Iterator[tuple[str, float]]:

@@ -23,7 +23,7 @@ class _Fixed(nn.Module):
 
 
 def sublayers_off(subject: Subject) -> Finding:
-    """Both branches off: ``y = x`` before the norms' order Pre-LN, ``y = LN₂(LN₁(x))`` for Post-LN; then one of them off.
+    """Both branches off, Pre-LN is ``y = x`` and Post-LN ``y = LN₂(LN₁(x))``; then one of them is off.
 
     Of Pre-LN the gradient is the identity, too, and one branch alone is added: twice its last map moves ``y`` twice as
     far. Of Post-LN each norm closes its sum: put a fixed row in its place, and nothing before it is to be seen.

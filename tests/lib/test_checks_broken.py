@@ -71,6 +71,18 @@ class NormOverLengthAndWidth(Reader):
 
 
 @breaks("shapes")
+class AttentionOfWidthOne(Reader):
+    """The sum stretches it over all features without a word."""
+
+    def __init__(self):
+        super().__init__()
+        self.attn = nn.Sequential(nn.Linear(D, D), nn.Linear(D, 1))
+
+    def read(self, x, valid_tokens):
+        return self.attn(x)
+
+
+@breaks("shapes")
 class HiddenWidthComesOut(Reader):
     def forward(self, x, valid_tokens=None):
         return self.fc1(x)
@@ -126,6 +138,13 @@ class HalfPostNorm(Reader):
     def forward(self, x, valid_tokens=None):
         row = self.norm1(x)
         return self.norm2((u := row + self.read(row, valid_tokens)) + self.process(u))
+
+
+@breaks("sublayers_off")
+class LastNormInsideTheSum(Reader):
+    def forward(self, x, valid_tokens=None):
+        u = self.norm1(x + self.read(x, valid_tokens))
+        return self.norm2(u) + self.process(u)
 
 
 @breaks("sublayers_off", "gradient_agrees", "depth_gradient")
@@ -241,6 +260,19 @@ class UnbiasedDeviation(Reader):
         self.norm1 = self.LayerNorm(D)
 
 
+@breaks("nonfinite")
+class EpsOutsideTheRoot(Reader):
+    """Finite everywhere; but at a constant row the slope of the root is infinite."""
+
+    class LayerNorm(nn.LayerNorm):
+        def forward(self, x):
+            return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False).sqrt() + self.eps) * self.weight
+
+    def __init__(self):
+        super().__init__()
+        self.norm1 = self.LayerNorm(D)
+
+
 @breaks("dropout_sites")
 class DropoutAfterTheSum(Reader):
     def forward(self, x, valid_tokens=None):
@@ -255,6 +287,13 @@ class OneSiteForgotten(Parts):
     def forward(self, x, valid_tokens=None):
         u = x + self.self_attn(self.norm1(x), valid_tokens)
         return u + self.process(self.norm2(u))
+
+
+@breaks("parameter_sharing")
+class OneGammaForBoth(Reader):
+    def __init__(self):
+        super().__init__()
+        self.norm2.weight = self.norm1.weight
 
 
 @breaks("parameter_sharing")

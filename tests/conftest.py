@@ -1,10 +1,17 @@
-"""Settings of every test: one thread, the long files first, and a summary of what was measured."""
+"""Settings of every test: one thread, checked signatures, the long files first, and a summary of what was measured."""
 import os
 from collections import Counter
+
+from beartype import BeartypeConf, beartype
+from jaxtyping import install_import_hook
 
 # Before torch is imported, and inherited by the kernels that run the chapters:
 # long sums differ in their last digits with the number of threads.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+# Before the library is imported, by whichever test. A whole number is a fine float: eps=0.
+checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
+install_import_hook("oneblock", f"{__name__}.checked")
 
 # Two workers take one file after the other; a long one at the end would leave one of them idle.
 # The site is built for the first; the second file needs none, and runs meanwhile.

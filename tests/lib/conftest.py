@@ -1,4 +1,4 @@
-"""What every test of the library shares: checked signatures, fixed tensors, formulas read as a reader reads them."""
+"""What every test of the library shares: fixed tensors, formulas read as a reader reads them."""
 
 import math
 import re
@@ -7,13 +7,10 @@ from itertools import product
 
 import pytest
 import torch
-from beartype import BeartypeConf, beartype
-from jaxtyping import config, install_import_hook
+from jaxtyping import config
 from torch import nn
 
-# A whole number is a fine float: eps=0.
-checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
-install_import_hook("oneblock", f"{__name__}.checked")
+from oneblock.trace import record
 
 
 @pytest.fixture
@@ -27,7 +24,6 @@ def as_readers_run_it():
 @pytest.fixture(params=["by torch's kernels", "written out"])
 def run(request):
     """``run(module, x)``: what a module gives, by torch's kernels and by the formulas that a recording runs."""
-    from oneblock.trace import record  # not before the import hook is there
 
     def recorded(module, *args, **kwargs):
         return record(module, *args, **kwargs).result

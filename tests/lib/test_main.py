@@ -5,11 +5,22 @@ import subprocess
 import sys
 
 import pytest
+from torch import nn
 
 from oneblock.__main__ import main
 
 OURS = ["diagnose", "oneblock.blocks:PreNorm", "--dim", "12", "--heads", "2"]
 WRONG = ["diagnose", "oneblock.mutants:NormAfterSum", "--dim", "12", "--heads", "2"]
+
+
+class Ambiguous(nn.Linear):
+    """Takes a mask whose name does not tell what True means."""
+
+    def __init__(self, D):
+        super().__init__(D, D)
+
+    def forward(self, x, mask=None):
+        return super().forward(x)
 
 
 def test_a_block_that_is_right_is_status_0(capsys):
@@ -53,6 +64,7 @@ def test_a_mask_of_the_wrong_polarity_is_found_out(capsys):
         (["diagnose", "oneblock.blocks:PreNorm", "--dim", "12", "--heads", "5"], "H must be a divisor of D = 12; got 5"),
         (["diagnose", "torch:conv1d", "--dim", "12"], "no signature found"),
         (["diagnose", "oneblock.mutants:NormAfterSum", "--dim", "12", "--heads", "2", "--set", "activation=tanh"], "activation must be one of"),
+        (["diagnose", f"{__name__}:Ambiguous", "--dim", "12"], "got ['mask']; Adapter('real', name), 'padding' or 'additive', or Adapter() for no mask; on the command line, --mask"),
         ([*OURS, "--set", "dropout"], "--set must be NAME=VALUE; got 'dropout'"),
     ],
 )

@@ -145,7 +145,7 @@ def adapter_for(block: nn.Module) -> Adapter:
     unclear = [name for name in names if name in AMBIGUOUS]
     if unclear:
         due = "an Adapter that says what the block's mask means"
-        raise ArgumentError("call", due, unclear, "Adapter('real', name), 'padding' or 'additive'; Adapter() gives no mask")
+        raise ArgumentError("call", due, unclear, "Adapter('real', name), 'padding' or 'additive', or Adapter() for no mask; on the command line, --mask")
     return Adapter(batch_first=batch_first)
 
 

@@ -22,7 +22,7 @@ from oneblock.errors import (
 from oneblock.masks import check_valid_tokens
 from oneblock.modes import values_can_be_read
 from oneblock.precision import widened
-from oneblock.trace import written_out, tap
+from oneblock.trace import tap, written_out
 
 ROW_READS_COLUMN = "True where row i may read column j"
 SAME_SHAPE, SAME_DTYPE = "q, k and v have one shape", "q, k and v have one dtype"

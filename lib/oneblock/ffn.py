@@ -9,7 +9,7 @@ from torch.nn.functional import linear
 from oneblock.activations import Activation, activation_named
 from oneblock.errors import ArgumentError, Described, check_dtype, check_flag, check_probability, check_size, check_tensor
 from oneblock.notation import SYMBOLS
-from oneblock.trace import written_out, tap
+from oneblock.trace import tap, written_out
 
 OUT_IN = "a weight is [out, in], as nn.Linear stores it"
 LAST = "the last axis holds the features"

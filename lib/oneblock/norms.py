@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from oneblock.errors import ArgumentError, ShapeError, check_dtype, check_eps, check_flag, check_size, check_tensor
 from oneblock.precision import widened
-from oneblock.trace import written_out, tap
+from oneblock.trace import tap, written_out
 
 FEATURES = (-1,)
 

@@ -133,10 +133,19 @@ def _gradients(module: nn.Module, x: Tensor, real: Tensor, valid_tokens: Tensor 
     return {"output": y.detach(), **dict(zip(inputs, gradients, strict=True))}
 
 
+def distance(due: Tensor, came: Tensor) -> tuple[float, float]:
+    """``max |came − due|``, and the same over ``max |due|``; both infinite where a number became NaN.
+
+    Args:
+        due, came: of one shape, with one number or more.
+    """
+    absolute = (came.double() - due.double()).abs().max().nan_to_num(nan=inf).item()
+    magnitude = due.double().abs().max().nan_to_num(nan=0.0).item()
+    return absolute, absolute / magnitude if magnitude else inf if absolute else 0.0
+
+
 def _difference(sublayer: str, name: str, ours: Tensor, torchs: Tensor) -> Difference:
-    absolute = (ours.double() - torchs.double()).abs().max().nan_to_num(nan=inf).item()
-    magnitude = torchs.double().abs().max().nan_to_num(nan=0.0).item()
-    return Difference(sublayer, name, absolute, absolute / magnitude if magnitude else inf if absolute else 0.0)
+    return Difference(sublayer, name, *distance(torchs, ours))
 
 
 def _largest(differences: tuple[Difference, ...], sublayer: str) -> float | None:

@@ -5,9 +5,9 @@ import re
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from oneblock.blocks import PostNorm, PreNorm
+from oneblock.checks.operations import operations
 from oneblock.errors import ArgumentError
 from oneblock.memory import kept, nbytes
 from oneblock.norms import LayerNorm, RMSNorm
@@ -18,22 +18,9 @@ VALID = torch.tensor([[True, True, True, False, False], [True] * L])
 both = pytest.mark.parametrize("kind, norm_first", [(PreNorm, True), (PostNorm, False)])
 
 
-class Operations(TorchDispatchMode):
-    """The names of torch's operations that run inside."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.names.add(function.__name__.split(".")[0])
-        return function(*args, **(kwargs or {}))
-
-
-def operations(function, *args):
-    with Operations() as seen:
-        function(*args)
-    return seen.names
+def names(function, *args):
+    """Of torch's operations that ``function`` runs."""
+    return {operation.name.split(".")[1] for operation in operations(lambda: function(*args))}
 
 
 @both
@@ -52,14 +39,14 @@ def test_the_kernels_give_what_the_formulas_give_even_in_what_dropout_draws(fixe
 def test_a_recording_runs_the_formulas_and_an_ordinary_run_the_kernels(fixed, kind, norm_first):
     block, x = kind(D, H, F), fixed(N, L, D, dtype=torch.float32)
     fused = {"native_layer_norm", "_scaled_dot_product_flash_attention_for_cpu", "gelu"}
-    assert operations(block, x) >= fused
-    assert not operations(record, block, x) & fused and operations(record, block, x) >= {"_softmax", "sqrt", "erf"}
+    assert names(block, x) >= fused
+    assert not names(record, block, x) & fused and names(record, block, x) >= {"_softmax", "sqrt", "erf"}
 
 
 @pytest.mark.parametrize("norm, kernel", [(LayerNorm, "native_layer_norm"), (RMSNorm, "rsqrt")])
 def test_a_norm_runs_the_kernel_unless_recorded(fixed, norm, kernel):
     module, x = norm(D), fixed(N, L, D, dtype=torch.float32)
-    assert kernel in operations(module, x) and kernel not in operations(record, module, x)
+    assert kernel in names(module, x) and kernel not in names(record, module, x)
 
 
 @both

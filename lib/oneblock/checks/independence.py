@@ -38,8 +38,7 @@ def permutation_equivariance(subject: Subject) -> Finding:
     def moves(run: Run) -> Iterator[tuple[str, float]]:
         y, moved = run(given.x, real), run(given.x[:, order], real[:, order])
         L = min(y.shape[1], moved.shape[1])
-        shown = torch.zeros_like(given.x)
-        shown[:, :L] = y[:, :L]
+        shown = _padded(y[:, :L], given.x)
         yield "other order", apart(shown[:, order][real[:, order]], _padded(moved, given.x)[real[:, order]])
 
     return _judged("permutation_equivariance", rough, moves)

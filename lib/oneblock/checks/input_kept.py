@@ -3,7 +3,7 @@
 import torch
 
 from oneblock.checks.finding import Finding, judged
-from oneblock.checks.probes import batch, copied, roughened, seed_all
+from oneblock.checks.probes import batch, roughened, seed_all
 from oneblock.checks.subject import Subject
 
 
@@ -11,7 +11,7 @@ def input_kept(subject: Subject) -> Finding:
     """``x`` and ``valid_tokens`` are, to the last bit, the same after the call, in all three modes."""
     measured = {}
     for mode, training, grad in (("train", True, True), ("eval", False, True), ("eval, no_grad", False, False)):
-        one, given = copied(roughened(subject)), batch(subject)
+        one, given = roughened(subject), batch(subject)
         one.block.train(training)
         x, valid_tokens = given.x.clone(), given.valid_tokens.clone()
         seed_all(0)

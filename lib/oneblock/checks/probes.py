@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from oneblock.checks.subject import Subject
 from oneblock.padding import STEPS_OF_ROUNDING
+from oneblock.parity import distance
 
 Run = Callable[..., Tensor]
 LENGTH, OTHER_LENGTH = 7, 11
@@ -122,9 +123,7 @@ def apart(due: Tensor, came: Tensor) -> float:
         return torch.inf
     if not due.numel():
         return 0.0
-    gap = (came.double() - due.double()).abs().max().nan_to_num(nan=torch.inf).item()
-    size = due.double().abs().max().nan_to_num(nan=0.0).item()
-    return gap / size if size else (torch.inf if gap else 0.0)
+    return distance(due, came)[1]
 
 
 def rounding(dtype: torch.dtype) -> float:

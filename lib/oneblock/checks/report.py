@@ -5,10 +5,10 @@ from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
-from oneblock.checks.finding import CRASHED, FAILED, OUTCOMES, Finding
+from oneblock.checks.finding import CRASHED, FAILED, NOT_APPLICABLE, OUTCOMES, PASSED, Finding
 from oneblock.words import words
 
-SIGNS = {"passed": "✓", "failed": "✗", "not applicable": "–", "crashed": "!"}
+SIGNS = {PASSED: "✓", FAILED: "✗", NOT_APPLICABLE: "–", CRASHED: "!"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def told(finding: Finding) -> list[str]:
         lines.append(said["causes"].format(finding.said("causes")))
     if finding.outcome in (FAILED, CRASHED):
         lines.append(said["read"].format(finding.said("link")))
-    if finding.outcome == "not applicable":
+    if finding.outcome == NOT_APPLICABLE:
         lines.append(said["needs"].format(finding.said("needs")))
     return lines
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 import ipywidgets
 from IPython.display import display
 
-from oneblock.errors import ArgumentError
+from oneblock.widgets.view import check_text
 
 T = TypeVar("T")
 
@@ -26,8 +26,7 @@ def progress(label: str) -> Callable[[Sequence[T]], Iterator[T]]:
     Raises:
         ArgumentError: ``label`` is not a text.
     """
-    if not isinstance(label, str):
-        raise ArgumentError("label", "a text", label)
+    check_text("label", label)
 
     def counted(items: Sequence[T]) -> Iterator[T]:
         bar = _Bar(max=len(items), description=label, style={"description_width": "initial"})

@@ -6,7 +6,7 @@ import torch
 
 from oneblock.activations import ACTIVATIONS
 from oneblock.errors import ArgumentError, DtypeError, ShapeError
-from oneblock.widgets.charts import curves_view, heat_view, table_view
+from oneblock.widgets.charts import Varying, curves_view, heat_view, table_view
 from oneblock.widgets.view import fill
 
 
@@ -14,6 +14,11 @@ def test_a_table_takes_texts_numbers_and_tensors():
     view = table_view(["a", "b"], [["x", 1.5], [torch.tensor([1.0, -2.0]), torch.tensor([[3.0]])], [2, "{7} and {x}"]])
     rows = [[fill(cell, view.numbers) for cell in row] for row in view.table]
     assert rows == [["a", "b"], ["x", "1.5"], ["[1, -2]", "3"], ["2", "(7) and {x}"]]
+
+
+def test_a_varying_text_is_no_part_of_the_frame_and_stays_whole():
+    view, other = (table_view(["a", "b"], [["x", Varying(text)], ["y", 2]]) for text in ("not {0} found", "found"))
+    assert view.frame == other.frame and view.numbers == ["not\u00a0(0)\u00a0found", "2"] and other.numbers == ["found", "2"]
 
 
 def test_a_row_of_the_wrong_length_is_refused():

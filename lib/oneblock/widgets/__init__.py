@@ -1,6 +1,6 @@
 """Interactive figures: the same script draws them in Jupyter and on a page without a kernel."""
 
-from oneblock.widgets.charts import curves_view, heat_view, table_view
+from oneblock.widgets.charts import Varying, curves_view, heat_view, table_view
 from oneblock.widgets.controls import Choice, Sliders, Text, span
 from oneblock.widgets.explorer import Explorer
 from oneblock.widgets.figure import site_assets
@@ -16,6 +16,7 @@ __all__ = [
     "Stepper",
     "Table",
     "Text",
+    "Varying",
     "curves_view",
     "heat_view",
     "progress",

@@ -11,10 +11,15 @@ from oneblock.widgets.view import Numbers, View, check_text, plain, plain_names
 
 CURVES = 6
 """How many curves the dashes of the script tell apart."""
+NO_BREAK = "\u00a0"
+
+
+class Varying(str):
+    """A text that may differ from one setting of an explorer to the next, as numbers do. A page does not break it."""
 
 
 def table_view(columns: Sequence[str], rows: Sequence[Sequence[object]], digits: int = 6) -> View:
-    """A table: a row is a label and then texts, numbers or tensors."""
+    """A table: a row is a label and then texts, numbers or tensors; a text that changes is a :class:`Varying`."""
     numbers, lines, head = Numbers(digits), [], plain_names("columns", columns)
     for r, row in enumerate(rows):
         if len(row) != len(head):
@@ -25,6 +30,8 @@ def table_view(columns: Sequence[str], rows: Sequence[Sequence[object]], digits:
 
 
 def _cell(cell: object, numbers: Numbers, place: str) -> str:
+    if isinstance(cell, Varying):
+        return f"{{{numbers.add_texts(place, [cell.replace(' ', NO_BREAK)])}}}"
     if isinstance(cell, str):
         return plain(cell)
     try:

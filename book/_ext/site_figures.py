@@ -1,20 +1,29 @@
 """Sphinx extension: the figures' script and style, from the library to every page.
 
 The script is a classic deferred one, not a module: a browser runs no module
-from a file on disk, and the built pages must work there too.
+from a file on disk, and the built pages must work there too. Pages get it
+without comments and spaces; the sources in the library stay as people read them.
 """
 from pathlib import Path
+
+from rjsmin import jsmin
 
 from oneblock.widgets import site_assets
 
 SCRIPT, STYLE = "oneblock-figures.js", "oneblock-figures.css"
 
 
+def served():
+    """What a page loads, by file name."""
+    assets = site_assets()
+    return {**assets, SCRIPT: jsmin(assets[SCRIPT])}
+
+
 def write_assets(app):
     """Each build writes them, so that a change in the library is always seen."""
     static = Path(app.outdir, "_static")
     static.mkdir(parents=True, exist_ok=True)
-    for name, text in site_assets().items():
+    for name, text in served().items():
         (static / name).write_text(text, encoding="utf-8")
 
 

@@ -4,8 +4,9 @@ from importlib.resources import files
 from urllib.parse import urlsplit
 
 import pytest
+import site_figures
 
-from oneblock.widgets import Table, site_assets
+from oneblock.widgets import Table
 
 ORIGIN = "http://figures.test"
 PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8"><title>Figures</title>
@@ -29,7 +30,7 @@ def opener(browser):
     def open_(*figures, dark=False, width=1280, height=900, **options):
         body = "\n".join(one._repr_html_() if isinstance(one, Table) else one.to_html() for one in figures)
         served = {"/": PAGE.format(theme="dark" if dark else "light", body=body), "/favicon.ico": ""}
-        served |= {f"/{name}": text for name, text in site_assets().items()} | SOURCES
+        served |= {f"/{name}": text for name, text in site_figures.served().items()} | SOURCES
 
         def serve(route):
             url = urlsplit(route.request.url)

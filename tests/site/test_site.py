@@ -6,8 +6,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import site_figures
 import site_icons
 from playwright.sync_api import TimeoutError
+
+from oneblock.widgets import site_assets
 
 from .accessibility import complaints
 from .tabs import opened_tab
@@ -78,6 +81,12 @@ def test_our_script_is_small(site, record_property):
     script = site / "_static" / "oneblock-figures.js"
     record_property(f"bytes of {script.name}", script.stat().st_size)
     assert 0 < script.stat().st_size <= SCRIPT_BUDGET
+
+
+def test_a_page_gets_the_small_form_of_the_script_that_the_figures_are_tested_with(site):
+    served, readable = (site / "_static" / site_figures.SCRIPT).read_text("utf-8"), site_assets()[site_figures.SCRIPT]
+    assert served == site_figures.served()[site_figures.SCRIPT]
+    assert len(served) < 0.9 * len(readable) and "\n  " in readable and "\n  " not in served
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from .tabs import opened_tab
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(f"book/{path.stem}.html" for path in (ROOT / "book").glob("*.ipynb"))
-PAGES = [*CHAPTERS, "search.html", *(f"book/{path.stem}.html" for path in (ROOT / "book").glob("*.md"))]
+PAGES = [*CHAPTERS, "search.html", "genindex.html", *(f"book/{path.stem}.html" for path in (ROOT / "book").glob("*.md"))]
 NOT_COUNTED = re.compile(r"/mathjax/|\.woff2?$")
 REACHABLE = """() => [...document.querySelectorAll("[tabindex='-1']")].every((one) => one.scrollWidth <= one.clientWidth)"""
 """Whether keys reach all that scrolls. The theme sees to it, a moment after a page has changed."""

@@ -8,7 +8,7 @@ from oneblock.names import words_of
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
 from oneblock.trace import record, scope
-from oneblock.widgets import Choice, Explorer, Sliders, Stepper, Text, curves_view, heat_view, span, steps_view, table_view
+from oneblock.widgets import Choice, Code, Explorer, Sliders, Stepper, Text, card_view, curves_view, heat_view, span, steps_view, table_view
 
 
 def numbers(value):
@@ -106,7 +106,22 @@ def log_explorer():
     return Explorer(falls, title="log", power=Sliders(-3.0, span(-6, 0, 0.5)))
 
 
+def told(mistake):
+    """One of two cards: a text that has to be broken, code of one line or two, and a row that only one of them has."""
+    right = "return q @ k.mT / sqrt(E)"
+    cards = {
+        "unscaled": ["The scores are not divided by √E, and with wider heads they grow.", f"- {right}\n+ return q @ k.mT", ""],
+        "other": ["Nothing else <b>is</b> wrong.", f"- {right}", "With {0} heads."],
+    }
+    story, lines, hides = cards[mistake]
+    return card_view({"What happened": story, "Lines": Code(lines), "It hides": hides})
+
+
+def card_explorer():
+    return Explorer(told, title="card", mistake=Choice(["unscaled", "other"]))
+
+
 def one_of_each():
     """A page with every kind of figure."""
     steppers = [stepper("by hand"), stepper("four features", predict=True), stepper("two norms")]
-    return [*steppers, steps_explorer(), table_explorer(), curves_explorer(), heat_explorer(), log_explorer(), text_explorer()]
+    return [*steppers, steps_explorer(), table_explorer(), curves_explorer(), heat_explorer(), log_explorer(), text_explorer(), card_explorer()]

@@ -117,7 +117,7 @@ def test_zoom_enlarges_what_is_in_the_figure_and_returns(open_figures):
 
 
 # In one go, since curves may be drawn anew in between.
-HEIGHT = "(root) => root.querySelector('.ob-stage').querySelector('td, svg').getBoundingClientRect().height"
+HEIGHT = "(root) => root.querySelector('.ob-stage').querySelector('td, svg, dd').getBoundingClientRect().height"
 
 
 @pytest.mark.parametrize("width", [390, 320])

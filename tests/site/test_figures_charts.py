@@ -5,7 +5,7 @@ import math
 import pytest
 
 from .figure_pages import opener
-from .figure_samples import curves_explorer, heat_explorer, log_explorer
+from .figure_samples import card_explorer, curves_explorer, heat_explorer, log_explorer
 from .figures import Shown
 
 DRAWN = """(svg) => {
@@ -26,7 +26,7 @@ DRAWN = """(svg) => {
 @pytest.fixture(scope="module")
 def page_of_charts(browser):
     opened = opener(browser)
-    yield next(opened)(curves_explorer(), heat_explorer(), log_explorer())
+    yield next(opened)(curves_explorer(), heat_explorer(), log_explorer(), card_explorer())
     next(opened, None)
 
 
@@ -93,3 +93,30 @@ def test_a_heat_map_prints_each_number_on_a_ground_of_its_strength(chart, key, s
         assert float(text) == pytest.approx(value, nan_ok=True)
         assert strength == pytest.approx(0 if math.isnan(value) else 70 * abs(value / scale) / 4, abs=0.51)
         assert kind == ("" if value == 0 or math.isnan(value) else "ob-minus" if value < 0 else "ob-plus")
+
+
+CARD = "(card) => [...card.children].map((part) => [part.tagName, part.textContent, part.querySelector('pre') !== null])"
+
+
+def test_a_card_says_what_is_to_be_said_of_the_thing_that_was_picked(chart):
+    figure = chart("card")
+    lines = "- return q @ k.mT / sqrt(E)"
+    shown = figure.root.locator(".ob-card")
+    assert shown.evaluate(CARD) == [
+        ["DT", "What happened", False],
+        ["DD", "The scores are not divided by √E, and with wider heads they grow.", False],
+        ["DT", "Lines", False],
+        ["DD", f"{lines}\n+ return q @ k.mT", True],
+    ]
+    figure.root.locator("select").select_option("other")
+    assert [text for _, text, _ in shown.evaluate(CARD)] == [
+        "What happened", "Nothing else <b>is</b> wrong.", "Lines", lines, "It hides", "With {0} heads."
+    ]  # fmt: skip
+    assert figure.root.locator("sup").count() == 0
+
+
+def test_a_card_needs_no_more_room_than_a_phone_has(chart):
+    chart("card").page.set_viewport_size({"width": 390, "height": 800})
+    wide = chart("card").root.locator(".ob-stage").evaluate("(stage) => [stage.scrollWidth, stage.clientWidth]")
+    chart("card").page.set_viewport_size({"width": 1280, "height": 800})
+    assert wide[0] == wide[1]

@@ -1,5 +1,6 @@
 """Interactive figures: the same script draws them in Jupyter and on a page without a kernel."""
 
+from oneblock.widgets.card import Code, card_view
 from oneblock.widgets.charts import Varying, curves_view, heat_view, table_view
 from oneblock.widgets.controls import Choice, Sliders, Text, span
 from oneblock.widgets.explorer import Explorer
@@ -11,12 +12,14 @@ from oneblock.widgets.table import Table
 
 __all__ = [
     "Choice",
+    "Code",
     "Explorer",
     "Sliders",
     "Stepper",
     "Table",
     "Text",
     "Varying",
+    "card_view",
     "curves_view",
     "heat_view",
     "progress",

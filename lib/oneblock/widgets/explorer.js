@@ -2,6 +2,7 @@ import { apply, h, onEnter, tableOf, zoomButton } from "./figure.js";
 import { figureRoot, mountSteps, renderStepper, stepState } from "./stepper.js";
 import { mountCurves } from "./curves.js";
 import { mountHeat } from "./heat.js";
+import { mountCard } from "./card.js";
 
 const PATIENCE = 10000; // milliseconds until a silent kernel is called silent
 
@@ -120,6 +121,7 @@ function mountView(root, figure, model) {
   root.append(h("div", { class: "ob-bar" }, zoomButton(root, ui)), stage);
   if (frame.kind === "curves") return mountCurves(stage, frame, numbers);
   if (frame.kind === "heat") return mountHeat(stage, frame, numbers);
+  if (frame.kind === "card") return mountCard(stage, frame, numbers);
   const moved = h("p", { class: "ob-note" }, `• ${ui.moved}`);
   root.append(moved);
   const draw = (changed) => {

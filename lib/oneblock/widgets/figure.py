@@ -15,7 +15,7 @@ from oneblock.widgets.table import html_table, text_table
 from oneblock.widgets.view import View, check_text, fill
 from oneblock.words import words
 
-SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "explorer.js")
+SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "card.js", "explorer.js")
 UNSHIPPED = re.compile(r"^export (?=function|const)|^ *//.*\n", re.MULTILINE)
 """Words and comments that a browser does not need."""
 

@@ -11,7 +11,7 @@ import torch
 from docutils.nodes import make_id
 
 from oneblock.blocks import PreNorm
-from oneblock.checks import CHECKS
+from oneblock.checks import CHECKS, COMPARISON_CHECKS, LOSS_CHECKS, MODEL_CHECKS, PREDICTION_CHECKS, STEP_CHECKS
 from oneblock.checks.finding import OUTCOMES
 from oneblock.classifier import Classifier, classified, stages
 from oneblock.errors import ArgumentError
@@ -26,6 +26,7 @@ from oneblock.widgets import steps_view
 from oneblock.words import words
 
 BOOK = Path(__file__).parents[2] / "book"
+EVERY = [*CHECKS, *MODEL_CHECKS, *PREDICTION_CHECKS, *LOSS_CHECKS, *STEP_CHECKS, *COMPARISON_CHECKS]
 LANGUAGES = sorted(path.name.removesuffix(".toml") for path in files("oneblock.words").iterdir() if path.name.endswith(".toml"))
 
 
@@ -60,13 +61,13 @@ def test_the_figures_use_every_word_and_no_other():
 
 
 def test_every_check_has_words_and_no_other():
-    assert set(words()["checks"]) == set(CHECKS)
+    assert set(words()["checks"]) == set(EVERY) and len(set(EVERY)) == len(EVERY)
     for said in words()["checks"].values():
         assert set(said) == {"title", "proves", "source", "causes", "needs", "link"} and all(said.values())
     assert set(words()["report"]["outcomes"]) == set(OUTCOMES)
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", EVERY)
 def test_a_check_links_to_a_section_that_is_there(check):
     chapter, _, section = words()["checks"][check]["link"].partition(".html#")
     cells = json.loads((BOOK / f"{chapter}.ipynb").read_text("utf-8"))["cells"]

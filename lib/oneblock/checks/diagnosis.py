@@ -1,6 +1,5 @@
-"""Every check on one block: one that crashes is a finding, and the rest goes on."""
+"""Every check on one block."""
 
-import warnings
 from collections.abc import Callable, Iterable
 
 from torch import nn
@@ -8,9 +7,9 @@ from torch import nn
 from oneblock.checks.depth_gradient import depth_gradient
 from oneblock.checks.dropout_sites import dropout_sites
 from oneblock.checks.dtypes import dtypes
-from oneblock.checks.finding import Finding, crashed
+from oneblock.checks.examination import examine
+from oneblock.checks.finding import Finding
 from oneblock.checks.gradients import gradient_agrees, gradient_reach
-from oneblock.checks.guard import guard
 from oneblock.checks.independence import (
     batch_independence,
     causality,
@@ -50,16 +49,6 @@ FURTHER = (
     input_kept,
 )
 CHECKS: dict[str, Check] = {check.__name__: check for check in (*EIGHT, *FURTHER)}
-
-
-def examine(subject: Subject, check: Check) -> Finding:
-    """One check, after which the block is as it was; an exception is a finding, too."""
-    with guard(subject.block), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return check(subject)
-        except Exception as error:
-            return crashed(check.__name__, error)
 
 
 def diagnose(

@@ -1,6 +1,6 @@
 """What one check found: the outcome, the numbers behind it, and the words that say what to look at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -57,6 +57,12 @@ def crashed(check: str, error: Exception) -> Finding:
     """The check, or the block under it, raised: the last line of its traceback."""
     lines = str(error).strip().splitlines()
     return Finding(check, CRASHED, note=f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__)
+
+
+def listed(names: Sequence[str], shown: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = [f"and {len(names) - shown} more"] if len(names) > shown else []
+    return ", ".join([*names[:shown], *more])
 
 
 def _order(value: float) -> float:

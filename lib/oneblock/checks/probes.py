@@ -1,6 +1,6 @@
 """What the checks have in common: inputs that hide nothing, copies that may be spoilt, three ways to run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -51,15 +51,21 @@ def copied(subject: Subject) -> Subject:
 
 def roughened(subject: Subject) -> Subject:
     """A copy in which no γ is 1 and no β or bias is 0; matrices stay, unless they are all zeros."""
-    rough, draw = copied(subject), torch.Generator().manual_seed(1)
+    rough = copied(subject)
+    roughen(rough.block.parameters())
+    return rough
+
+
+def roughen(parameters: Iterable[Tensor]) -> None:
+    """Moves each vector, and fills each matrix of zeros, at random."""
+    draw = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for parameter in filter(Tensor.is_floating_point, rough.block.parameters()):
+        for parameter in filter(Tensor.is_floating_point, parameters):
             noise = torch.randn(parameter.shape, generator=draw, dtype=torch.float64).to(parameter)
             if parameter.ndim < 2:
                 parameter += 0.3 * noise
             elif not parameter.any():
                 parameter.copy_(noise / parameter.shape[-1] ** 0.5)
-    return rough
 
 
 def rates(block: nn.Module) -> list[tuple[nn.Module, str]]:

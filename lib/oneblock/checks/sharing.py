@@ -1,10 +1,11 @@
 """Has each part parameters of its own?"""
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from torch import nn
 
-from oneblock.checks.finding import Finding, judged, not_applicable
+from oneblock.checks.finding import Finding, judged, listed, not_applicable
 from oneblock.checks.probes import quiet, rows
 from oneblock.checks.subject import Subject
 
@@ -13,12 +14,18 @@ def parameter_sharing(subject: Subject) -> Finding:
     """No parameter has two names, and no module with parameters is called twice in one forward pass."""
     if not any(True for _ in subject.block.parameters()):
         return not_applicable("parameter_sharing")
-    shared, again = _two_names(subject.block), _called_again(quiet(subject))
+    silent = quiet(subject)
+    return judged_alone("parameter_sharing", silent.block, lambda: silent(rows(subject)))
+
+
+def judged_alone(check: str, module: nn.Module, call: Callable[[], object]) -> Finding:
+    """Fails if a parameter of the module has two names, or if a part with parameters runs twice in ``call``."""
+    shared, again = two_names(module), _called_again(module, call)
     measured = {"parameters with two names": float(len(shared)), "modules called twice": float(len(again))}
-    return judged("parameter_sharing", measured, 0.0, "; ".join([*shared, *again]))
+    return judged(check, measured, 0.0, "; ".join(filter(None, (listed(shared), listed(again)))))
 
 
-def _two_names(block: nn.Module) -> list[str]:
+def two_names(block: nn.Module) -> list[str]:
     """Also where two parameters are windows on the same numbers."""
     names = defaultdict(list)
     for name, parameter in block.named_parameters(remove_duplicate=False):
@@ -26,10 +33,10 @@ def _two_names(block: nn.Module) -> list[str]:
     return [" = ".join(same) for (_, _, size), same in names.items() if len(same) > 1 and size]
 
 
-def _called_again(subject: Subject) -> list[str]:
+def _called_again(block: nn.Module, call: Callable[[], object]) -> list[str]:
     calls = defaultdict(int)
-    for name, module in subject.block.named_modules():
+    for name, module in block.named_modules():
         if name and any(True for _ in module.parameters(recurse=False)):
             module.register_forward_hook(lambda *_, name=name: calls.__setitem__(name, calls[name] + 1))
-    subject(rows(subject))
+    call()
     return [f"{name} called {count} times" for name, count in calls.items() if count > 1]

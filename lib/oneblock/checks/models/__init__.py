@@ -1,0 +1,1 @@
+"""Checks of any classifier: ``diagnose_model(model, V=1000)`` runs them all."""

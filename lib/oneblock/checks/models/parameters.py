@@ -1,0 +1,82 @@
+"""Are the parameters known to torch, each part's its own, and is each one learned?"""
+
+import torch
+from torch import Tensor
+
+from oneblock.checks.finding import Finding, judged, listed, not_applicable
+from oneblock.checks.gradients import BATCHES, KEY_BIAS
+from oneblock.checks.models.held import hidden, parameters
+from oneblock.checks.models.model import Model
+from oneblock.checks.models.probes import answer, copied, projection, quiet, ragged, roughened, texts
+from oneblock.checks.probes import seed_all
+from oneblock.checks.sharing import judged_alone
+
+def parameters_registered(model: Model) -> Finding:
+    """What computes is what ``parameters()`` gives: the optimizer, the state dict, ``to()`` and ``eval()`` see nothing else.
+
+    Seen in the graph of the logits, and by the attributes that hold modules.
+    """
+    learner = quiet(model)
+    for parameter in parameters(learner.model):
+        parameter.requires_grad_(parameter.is_floating_point())
+    with torch.enable_grad():
+        leaves = _leaves(learner(texts(learner)))
+    known = {id(parameter) for parameter in learner.model.parameters()}
+    missed = [leaf for leaf in leaves if id(leaf) not in known]
+    called = _called(copied(model))
+    measured = {"parameters that nobody trains": float(len(missed)), "parts that eval() does not reach": float(len(called))}
+    names = [f"{name}.{own}".lstrip(".") for name, part in hidden(learner.model).items() for own, _ in part.named_parameters(recurse=False)]
+    return judged("parameters_registered", measured, 0.0, listed(names if missed else called))
+
+
+def parameters_own(model: Model) -> Finding:
+    """No parameter has two names, and no part with parameters is called twice, unless that is claimed."""
+    if model.shared or not any(True for _ in model.model.parameters()):
+        return not_applicable("parameters_own")
+    silent = quiet(model)
+    return judged_alone("parameters_own", silent.model, lambda: silent(texts(silent)))
+
+
+def parameters_reached(model: Model) -> Finding:
+    """Every parameter gets a gradient from a random projection of the logits."""
+    learner = quiet(roughened(model))
+    learning = {name: value.requires_grad_() for name, value in learner.model.named_parameters() if value.is_floating_point()}
+    reached: set[str] = set()
+    for seed in range(BATCHES):
+        reached |= _reached(learner, learning, seed)
+    missed = [name for name in learning if name not in reached and not KEY_BIAS.search(name)]
+    return judged("parameters_reached", {"without a gradient": float(len(missed))}, 0.0, listed(missed))
+
+
+def _reached(model: Model, learning: dict[str, Tensor], seed: int) -> set[str]:
+    seed_all(seed)
+    with torch.enable_grad():
+        logits = model(texts(model, ragged(model), seed))
+        loss = (logits * projection(logits, seed)).sum()
+    if not loss.requires_grad:
+        return set()
+    slopes = torch.autograd.grad(loss, list(learning.values()), allow_unused=True)
+    return {name for name, slope in zip(learning, slopes, strict=True) if slope is not None and slope.any()}
+
+
+def _leaves(logits: Tensor) -> list[Tensor]:
+    """The tensors in which the graph of the logits ends."""
+    found, waiting, seen = [], [logits.grad_fn], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        waiting += [following for following, _ in node.next_functions]
+    return found
+
+
+def _called(model: Model) -> list[str]:
+    """The names of the parts that torch does not know of and that run all the same."""
+    called: dict[str, None] = {}
+    for name, part in hidden(model.model).items():
+        part.register_forward_hook(lambda *_, name=name: called.setdefault(name))
+    answer(model, False, texts(model))
+    return list(called)

@@ -59,10 +59,14 @@ class Parts(nn.Module):
 
     def attend(self, x: Float[Tensor, "N L D"], valid_tokens: Bool[Tensor, "N L"] | None) -> Float[Tensor, "N L D"]:
         """``Dropout(MHA(x))``: what a position reads from the others."""
-        attended = self.self_attn(x, valid_tokens)
+        attended = self.self_attn(x, valid_tokens, self.may_read(x))
         if not self._drops(self.dropout_attended):
             return attended
         return tap("attended_dropped", self.dropout_attended(attended), "Dropout({attended})", attended=attended)
+
+    def may_read(self, x: Float[Tensor, "N L D"]) -> Bool[Tensor, "L L"] | None:
+        """Which rows a row may read, padding apart; ``None``: all. A block with a rule of its own overrides this."""
+        return None
 
     def process(self, x: Float[Tensor, "N L D"]) -> Float[Tensor, "N L D"]:
         """``Dropout(FFN(x))``: what a position makes of what it has."""

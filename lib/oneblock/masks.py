@@ -21,7 +21,9 @@ IGNORED = -100
 """The class that ``torch.nn.functional.cross_entropy`` passes over unless told otherwise."""
 
 
-def check_valid_tokens(valid_tokens: Bool[Tensor, "N L"], x: Float[Tensor, "N L D"]) -> None:
+def check_valid_tokens(
+    valid_tokens: Bool[Tensor, "N L"], x: Float[Tensor, "N L D"], argument: str = "valid_tokens"
+) -> None:
     """Refuses a mask that does not say of each token of ``x`` whether it is real, ``True``, or padding.
 
     Two texts of 2 and 3 tokens, padded to 4::
@@ -32,18 +34,19 @@ def check_valid_tokens(valid_tokens: Bool[Tensor, "N L"], x: Float[Tensor, "N L 
     Args:
         valid_tokens: ``[N, L]``, bool.
         x: ``[N, L, D]``, the rows it speaks of.
+        argument: what an error calls the mask.
     Raises:
         DtypeError, ShapeError: ``valid_tokens`` is not bool, or not ``[N, L]``.
         ArgumentError: a text has no real token, so that there is nothing to attend to.
     """
     check_tensor("x", x, "N L D")
-    due = _check_mask(valid_tokens, x)
+    due = _check_mask(valid_tokens, x, argument)
     if not values_can_be_read(valid_tokens):
         return
     empty = (~valid_tokens.any(dim=1)).nonzero().flatten().tolist()
     if empty:
         due += " with a True in every row"
-        raise ArgumentError("valid_tokens", due, valid_tokens, f"rows {empty} are all padding; drop those texts")
+        raise ArgumentError(argument, due, valid_tokens, f"rows {empty} are all padding; drop those texts")
 
 
 def masked_mean(rows: Float[Tensor, "N L D"], valid_tokens: Bool[Tensor, "N L"]) -> Float[Tensor, "N D"]:
@@ -101,16 +104,16 @@ def token_loss(
     return cross_entropy(wide.flatten(0, 1), targets.flatten(), ignore_index=IGNORED).to(logits.dtype)
 
 
-def _check_mask(valid_tokens: Tensor, x: Tensor) -> str:
+def _check_mask(valid_tokens: Tensor, x: Tensor, argument: str = "valid_tokens") -> str:
     """Refuses a mask that is not bool, or not as large as the first two axes of ``x``; returns what was due."""
     due = f"bool [N, L] = {list(x.shape[:2])}"
     hint = "compare your ids with the padding id"
     if not isinstance(valid_tokens, Tensor) or valid_tokens.dtype != torch.bool:
-        raise DtypeError("valid_tokens", due, valid_tokens, hint)
+        raise DtypeError(argument, due, valid_tokens, hint)
     if valid_tokens.shape != x.shape[:2]:
         swapped = valid_tokens.shape == x.shape[1::-1]
-        raise ShapeError("valid_tokens", due, valid_tokens, "its two axes are swapped" if swapped else hint)
-    check_device("valid_tokens", valid_tokens, x, "the rows")
+        raise ShapeError(argument, due, valid_tokens, "its two axes are swapped" if swapped else hint)
+    check_device(argument, valid_tokens, x, "the rows")
     return due
 
 

@@ -157,6 +157,17 @@ def test_multiplying_by_the_mask_is_told_where_it_shows():
     assert text == "masked_mean, NaN in the padding: at [0, 0] it gives nan; due is 0.476046. 0 · NaN is NaN: replace the padding, do not multiply it."
 
 
+def test_where_the_numbers_are_right_no_mistake_is_told():
+    """For one row, an activation of the result would change nothing."""
+
+    def writes(x, *weights):
+        result = by_ffn(x, *weights)
+        x.zero_()
+        return result
+
+    assert check("ffn", writes).text == "ffn, a row: it writes into x; make a new tensor, the caller may still need the old one."
+
+
 def test_an_answer_may_need_no_gradient_or_one():
     assert check("ffn", lambda *given: by_ffn(*(one.requires_grad_() for one in given))).passed
 

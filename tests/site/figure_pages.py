@@ -77,7 +77,7 @@ def scripts(browser):
     open_ = opener(browser)
     page = next(open_)()
     page.evaluate("""async () => {
-        const names = ["figure", "stepper", "curves", "explorer"];
+        const names = ["figure", "stepper", "curves", "grid", "sentence", "explorer"];
         window.ob = Object.assign({}, ...(await Promise.all(names.map((name) => import(`/scripts/${name}.js`)))));
     }""")
     yield page

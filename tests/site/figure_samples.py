@@ -8,7 +8,7 @@ from oneblock.names import words_of
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
 from oneblock.trace import record, scope
-from oneblock.widgets import Choice, Code, Explorer, Sliders, Stepper, Text, card_view, curves_view, heat_view, span, steps_view, table_view
+from oneblock.widgets import Choice, Code, Explorer, Sentence, Sliders, Stepper, Text, card_view, curves_view, heat_view, span, steps_view, table_view
 
 
 def numbers(value):
@@ -119,6 +119,18 @@ def told(mistake):
 
 def card_explorer():
     return Explorer(told, title="card", mistake=Choice(["unscaled", "other"]))
+
+
+def length_sentence():
+    counts = lambda L: {"scores": int(L * L), "share": 1 / L}
+    return Sentence("At L = {L} there are {scores} scores, and an even share is {share}.", counts, L=Sliders(4, [1, 2, 4, 8, 16]))
+
+
+def eps_sentence():
+    def row(eps):
+        return {"where": "far from zero" if eps else "not there", "y": numbers(eps).rsqrt()}
+
+    return Sentence("With ε = {eps} the row is {where}: {y}.", row, eps=Sliders(1e-5, [0, 1e-8, 1e-5, 1e-3]))
 
 
 def one_of_each():

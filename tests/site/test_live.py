@@ -180,7 +180,7 @@ def test_a_chapter_runs_and_all_its_figures_are_live(request, chapter):
 ALL_LIVE = """() => {
     const outputs = jupyterapp.shell.currentWidget.content.widgets.flatMap((cell) => (cell.model.outputs ? cell.model.outputs.toJSON() : []));
     const views = outputs.filter((output) => output.data && "application/vnd.jupyter.widget-view+json" in output.data);
-    return views.length > 0 && document.querySelectorAll(".jp-OutputArea .ob").length === views.length;
+    return views.length > 0 && document.querySelectorAll(".jp-OutputArea :is(.ob, .ob-line)").length === views.length;
 }"""
 
 

@@ -6,6 +6,7 @@ from oneblock.widgets.controls import Choice, Sliders, Text, span
 from oneblock.widgets.explorer import Explorer
 from oneblock.widgets.figure import site_assets
 from oneblock.widgets.progress import progress
+from oneblock.widgets.sentence import Sentence
 from oneblock.widgets.stepper import Stepper
 from oneblock.widgets.steps import steps_view
 from oneblock.widgets.table import Table
@@ -14,6 +15,7 @@ __all__ = [
     "Choice",
     "Code",
     "Explorer",
+    "Sentence",
     "Sliders",
     "Stepper",
     "Table",

@@ -10,4 +10,4 @@ export function mountCard(stage, frame, texts) {
   return { setNumbers: draw };
 }
 
-const spaced = (text) => text.replaceAll("\u00a0", " ");
+export const spaced = (text) => text.replaceAll("\u00a0", " ");

@@ -36,6 +36,8 @@ class Explorer(Figure):
         ArgumentError: the grid is too large, the structure changes over it, or ``function`` returns something else.
     """
 
+    kind = "explorer"
+
     def __init__(
         self,
         function: Callable,
@@ -63,7 +65,7 @@ class Explorer(Figure):
             title,
             language,
             limit,
-            kind="explorer",
+            kind=self.kind,
             predict=predict,
             controls=entries,
             points=points,
@@ -75,7 +77,9 @@ class Explorer(Figure):
     def _compute(self, setting: Sequence) -> View:
         values = iter(setting)
         arguments = {name: control.argument(values) for name, control in self._controls.items()}
-        result = self._function(**arguments)
+        return self._shown(self._function(**arguments))
+
+    def _shown(self, result: object) -> View:
         if isinstance(result, Trace):
             refuse_large_trace(result, self._limit)
             return steps_view(result, *self._options)

@@ -15,7 +15,7 @@ from oneblock.widgets.table import html_table, text_table
 from oneblock.widgets.view import View, check_text, fill
 from oneblock.words import words
 
-SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "card.js", "explorer.js")
+SCRIPTS = ("figure.js", "stepper.js", "curves.js", "heat.js", "card.js", "grid.js", "sentence.js", "explorer.js")
 UNSHIPPED = re.compile(r"^export (?=function|const)|^ *//.*\n", re.MULTILINE)
 """Words and comments that a browser does not need."""
 
@@ -113,12 +113,16 @@ class Figure(anywidget.AnyWidget):
         data, metadata = super()._repr_mimebundle_(**kwargs)
         return {**data, "text/html": self.to_html(), "text/plain": self.to_text()}, metadata
 
+    def payload(self) -> str:
+        """Everything to show, as data that a page carries."""
+        data = _json(self.figure).replace("<", "\\u003c")
+        return f'<script type="application/json">{data}</script>'
+
     def to_html(self) -> str:
         """The table, and the payload that the page's script turns into the figure."""
         note = f"<p>{escape(self.note())}</p>\n" if self.note() else ""
-        payload = _json(self.figure).replace("<", "\\u003c")
         table = html_table(self.figure["title"], self.rows())
-        return f'<div class="ob-figure">\n{table}\n{note}<script type="application/json">{payload}</script>\n</div>'
+        return f'<div class="ob-figure">\n{table}\n{note}{self.payload()}\n</div>'
 
     def to_text(self) -> str:
         """Title, table and note as text."""

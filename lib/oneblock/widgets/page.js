@@ -16,10 +16,10 @@ function standIn(figure) {
 }
 
 function mountAll() {
-  for (const place of document.querySelectorAll(".ob-figure")) {
+  for (const place of document.querySelectorAll(".ob-figure, .ob-sentence")) {
     const payload = place.querySelector("script[type='application/json']");
     if (!payload) reachable(place);
-    if (!payload || place.querySelector(".ob")) continue;
+    if (!payload || place.querySelector(".ob, .ob-drag")) continue;
     try {
       mount(place, payload, JSON.parse(payload.textContent));
     } catch (error) {
@@ -31,6 +31,7 @@ function mountAll() {
 function mount(place, payload, figure) {
   const view = h("div");
   render({ model: standIn(figure), el: view });
+  if (figure.kind === "sentence") return place.querySelector("p").replaceWith(view);
   const numbers = h("details", { class: "ob-numbers" }, h("summary", {}, figure.ui.table));
   numbers.append(...[...place.children].filter((child) => child !== payload));
   place.append(view, numbers);

@@ -57,7 +57,7 @@ class GatedLike(nn.Module):
     ],
 )
 def test_the_parts_of_a_block(block, norms, attentions, attention_last, ffn_first, ffn_last):
-    found = find(block, D)
+    found = find(Subject(block, D, Adapter()))
     assert found.norms == tuple(norms.split()) and found.attentions == tuple(attentions.split())
     assert found.attention_last == tuple(attention_last.split())
     assert (found.ffn_first, found.ffn_last) == (tuple(ffn_first.split()), tuple(ffn_last.split()))

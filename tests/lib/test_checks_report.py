@@ -51,7 +51,7 @@ def test_the_text_says_what_was_measured_what_is_due_and_where_to_look(report):
     ]
     assert "    Read: 09_masks_and_padding.html#how-do-you-test-it" in lines
     assert "    RuntimeError: and <there>" in lines
-    assert "    This check needs a submodule whose class is named a norm." in lines
+    assert "    This check needs a submodule that norms its rows, found by what it does or by the name of its class; or say norms." in lines
 
 
 def test_the_html_is_escaped_and_has_a_row_a_check(report):

@@ -63,8 +63,8 @@ def _shifted(parameter: Tensor, draw: torch.Generator) -> Tensor:
 
 
 def _reference(subject: Subject, kind: type[nn.Module]) -> list[float]:
-    found = find(subject.block, subject.D)
-    F = max((subject.block.get_submodule(name).out_features for name in found.ffn_first), default=4 * subject.D)
+    found = find(subject)
+    F = max((subject.block.get_submodule(name).weight.numel() // subject.D for name in found.ffn_first), default=4 * subject.D)
     H = subject.heads if subject.heads and subject.D % subject.heads == 0 else 1
     seed_all(9)
     layers = [subject_of(kind(subject.D, H, F).to(subject.like)) for _ in range(K)]

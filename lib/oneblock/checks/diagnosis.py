@@ -22,6 +22,7 @@ from oneblock.checks.norm_axes import norm_axes
 from oneblock.checks.official_parity import official_parity
 from oneblock.checks.overfit import overfit
 from oneblock.checks.padding_leak import padding_leak
+from oneblock.checks.parts import with_parts
 from oneblock.checks.reference_parity import reference_parity
 from oneblock.checks.report import Report
 from oneblock.checks.residual_ratio import residual_ratio
@@ -62,9 +63,9 @@ def diagnose(
         block, D, call, claims: as :func:`oneblock.checks.subject.subject_of` takes them.
         checks: which to run; all of them by default.
     Raises:
-        ArgumentError: it cannot be told how the block is called.
+        ArgumentError: it cannot be told how the block is called, or a part is named that it does not have.
     """
-    subject = subject_of(block, D, call, **claims)
+    subject = with_parts(subject_of(block, D, call, **claims))
     chosen = CHECKS.values() if checks is None else checks
     return Report(type(subject.block).__name__, tuple(examine(subject, check) for check in chosen))
 

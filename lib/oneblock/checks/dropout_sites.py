@@ -25,7 +25,7 @@ def dropout_sites(subject: Subject) -> Finding:
     sites = drawn_at(dropping)
     if not sites:
         return not_applicable("dropout_sites")
-    measured = {"chance on the skip": _on_the_skip(dropping)} if find(subject.block, subject.D).has_branches else {}
+    measured = {"chance on the skip": _on_the_skip(dropping)} if find(subject).has_branches else {}
     if claims_to_be_official(subject.block, subject.D):
         measured |= {f"too few or many: {name}": abs(sites.get(name, 0) - due) for name, due in OFFICIAL.items()}
     note = ", ".join(f"{count} × {name}" for name, count in sites.items())
@@ -47,6 +47,6 @@ def _site(drawn: Operation, L: int, D: int) -> str:
 
 def _on_the_skip(subject: Subject) -> float:
     silent, x = copied(subject), rows(subject)
-    found = find(silent.block, silent.D)
+    found = find(silent)
     switch_off(silent.block, (*found.attention_last, *found.ffn_last))
     return apart(*(answer(silent, True, x, seed=seed) for seed in (0, 1)))

@@ -47,7 +47,7 @@ def permutation_equivariance(subject: Subject) -> Finding:
 def token_independence(subject: Subject) -> Finding:
     """With attention off, a position's row depends on its own input alone, and in the same way everywhere."""
     rough = roughened(subject)
-    found = find(rough.block, rough.D)
+    found = find(rough)
     if not found.attention_last:
         return not_applicable("token_independence")
     switch_off(rough.block, found.attention_last)

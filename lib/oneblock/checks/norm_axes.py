@@ -19,7 +19,7 @@ def norm_axes(subject: Subject) -> Finding:
     """A row's result stays when the other rows are replaced; a LayerNorm or RMSNorm is the nearest of the two formulas."""
     rough = roughened(subject)
     rough.block.train()
-    names = find(rough.block, rough.D).norms
+    names = find(rough).norms
     x, other = rows(rough), rows(rough, seed=1)
     measured = {}
     with torch.no_grad():

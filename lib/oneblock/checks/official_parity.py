@@ -11,6 +11,7 @@ from torch.nn import functional
 from oneblock.blocks import PostNorm, PreNorm
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.probes import Batch, apart, batch, quiet, roughened, rounding, seed_all
+from oneblock.checks.standard import standard_layers
 from oneblock.checks.subject import Adapter, Subject
 from oneblock.errors import ArgumentError
 from oneblock.official import from_official, to_official
@@ -28,8 +29,9 @@ ACTIVATIONS = {
 def official_parity(subject: Subject) -> Finding:
     """The output and its gradients against ``nn.TransformerEncoderLayer`` with the same parameters.
 
-    torch's layer itself and the library's blocks are compared sublayer by sublayer. Any other block is, if its
-    parameters have the names and shapes of torch's layer, with the order and activation that come nearest.
+    torch's layer itself and the library's blocks are compared sublayer by sublayer. Any other block is, if it has the
+    parameters of torch's layer and no others: under the same names with the order and activation that come nearest,
+    under other names also with the nearest of all ways to cut q, k and v into heads.
     """
     rough = quiet(roughened(subject))
     given = batch(rough)
@@ -39,9 +41,14 @@ def official_parity(subject: Subject) -> Finding:
         except ArgumentError:  # a part has been replaced: from here on it is a block like any other
             pass
     H = subject.heads
-    if H is None or subject.D % H or not claims_to_be_official(rough.block, subject.D):
+    if not claims_to_be_official(rough.block, subject.D):
+        rough, layers = standard_layers(subject)
+    else:
+        layers = dict(_candidates(rough, H)) if H and subject.D % H == 0 else {}
+    if not layers:
         return not_applicable("official_parity")
-    gaps = {name: gaps_to(layer, rough, given) for name, layer in _candidates(rough, H)}
+    call = _causal if subject.causal else OFFICIAL
+    gaps = {name: gaps_to(replace(rough, block=layer, call=call), rough, given) for name, layer in layers.items()}
     name = min(gaps, key=lambda name: max(gaps[name].values()))
     return judged("official_parity", gaps[name], rounding(given.x.dtype), f"nearest: {name}")
 
@@ -67,7 +74,7 @@ def _sublayers(subject: Subject, given: Batch) -> Finding:
     return judged("official_parity", values | {"output": found.output.relative} | slopes, rounding(given.x.dtype))
 
 
-def _candidates(subject: Subject, H: int) -> Iterator[tuple[str, Subject]]:
+def _candidates(subject: Subject, H: int) -> Iterator[tuple[str, nn.TransformerEncoderLayer]]:
     """torch's layer in both orders and with every activation, the block's parameters copied into it."""
     state, own = subject.block.state_dict(), getattr(subject.block, "activation", None)
     known = ACTIVATIONS | ({"its own": own} if callable(own) else {})
@@ -76,7 +83,7 @@ def _candidates(subject: Subject, H: int) -> Iterator[tuple[str, Subject]]:
         options = {"norm_first": norm_first, "bias": bias, "layer_norm_eps": eps, "batch_first": True}
         layer = nn.TransformerEncoderLayer(subject.D, H, F, dropout=0.0, activation=phi, **options).to(subject.like)
         layer.load_state_dict({key: state[key] for key in layer.state_dict()})
-        yield f"norm_first={norm_first}, {name}", replace(subject, block=layer, call=_causal if subject.causal else OFFICIAL)
+        yield f"norm_first={norm_first}, {name}", layer
 
 
 def _causal(layer: nn.Module, x: Tensor, valid_tokens: Tensor | None) -> Tensor:

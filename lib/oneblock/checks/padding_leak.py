@@ -49,10 +49,10 @@ def _moves(run: Run, x: Tensor, valid_tokens: Tensor) -> Iterator[tuple[str, flo
 def _sharp(subject: Subject, x: Tensor, valid_tokens: Tensor) -> Iterator[tuple[str, float]]:
     """How far real rows move with other padding where scores are large: a fill that is not −∞ gives way there."""
     sharp = copied(subject)
-    found = find(sharp.block, sharp.D)
+    found = find(sharp)
     last = {id(value) for name in found.attention_last for value in sharp.block.get_submodule(name).parameters()}
     with torch.no_grad():
-        for name in found.attentions:
+        for name in found.attention_inside:
             for value in sharp.block.get_submodule(name).parameters():
                 value *= 1.0 if id(value) in last else SHARP
     noise = rows(subject, seed=14)

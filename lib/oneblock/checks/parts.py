@@ -1,50 +1,38 @@
-"""Which submodule is the norm, the attention, the feed-forward network: by type and name, or not at all."""
+"""Which submodule is the norm, the attention, the feed-forward network: as told, by what it does, or by type and name."""
 
 import re
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from oneblock.attention import MultiHeadAttention
+from oneblock.checks.effects import Effects
+from oneblock.checks.found import Found
+from oneblock.checks.guard import guard
+from oneblock.checks.subject import Subject, names_of
 
 ATTENTION, NORM = re.compile(r"attn|attention", re.I), re.compile(r"norm", re.I)
 
 
-@dataclass(frozen=True)
-class Found:
-    """Names of submodules; empty where nothing was recognised.
-
-    ``attention_last`` and ``ffn_last`` are the linear maps that end a branch; ``ffn_first`` those that open one.
-    """
-
-    norms: tuple[str, ...]
-    attentions: tuple[str, ...]
-    attention_last: tuple[str, ...]
-    ffn_first: tuple[str, ...]
-    ffn_last: tuple[str, ...]
-
-    @property
-    def has_branches(self) -> bool:
-        """Whether both branches can be switched off."""
-        return bool(self.attention_last and self.ffn_last)
+def find(subject: Subject) -> Found:
+    """The parts of a block: as the subject names them, by effect, by type and name, in this order, or not at all."""
+    if subject.parts is not None:
+        return subject.parts
+    by_name = _by_name(subject)
+    try:
+        return _by_effect(subject, by_name)
+    except Exception:  # the block cannot be run, as the checks will say
+        return by_name
 
 
-def find(block: nn.Module, D: int) -> Found:
-    """The parts of a block of width D."""
-    named = dict(block.named_modules(remove_duplicate=False))
-    attentions = _outermost([name for name, module in named.items() if name and _attends(name, module)])
-    inside = [name for name in named if any(_within(name, attention) for attention in attentions)]
-    linears = [name for name, module in named.items() if isinstance(module, nn.Linear)]
-    last = [_last(named, attention, D) for attention in attentions]
-    free = [name for name in linears if name not in inside]
-    return Found(
-        tuple(name for name, module in named.items() if name and _norms(module, D)),
-        tuple(attentions),
-        tuple(last) if None not in last else (),
-        tuple(name for name in free if named[name].in_features == D),
-        tuple(name for name in free if named[name].out_features == D),
-    )
+def with_parts(subject: Subject) -> Subject:
+    """The subject with what :func:`find` finds, so that no check has to look again; its block is left as it was."""
+    with guard(subject.block), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return replace(subject, parts=find(subject))
 
 
 def switch_off(block: nn.Module, names: tuple[str, ...]) -> None:
@@ -53,6 +41,45 @@ def switch_off(block: nn.Module, names: tuple[str, ...]) -> None:
         for name in names:
             for parameter in block.get_submodule(name).parameters():
                 parameter.zero_()
+
+
+def _by_name(subject: Subject) -> Found:
+    named, D = dict(subject.block.named_modules(remove_duplicate=False)), subject.D
+    attentions = _outermost([name for name, module in named.items() if name and _attends(name, module)])
+    last = [_last(named, attention, D) for attention in attentions]
+    free = _left([name for name, module in named.items() if isinstance(module, nn.Linear)], attentions)
+    found = Found(
+        tuple(name for name, module in named.items() if name and _norms(module, D)),
+        tuple(attentions),
+        tuple(attentions),
+        tuple(last) if None not in last else (),
+        tuple(name for name in free if named[name].in_features == D),
+        tuple(name for name in free if named[name].out_features == D),
+    )
+    return _as_told(subject, found)
+
+
+def _by_effect(subject: Subject, by_name: Found) -> Found:
+    effects = Effects(subject)
+    last = names_of(subject.attention_out) or effects.attention_last() or by_name.attention_last
+    inside = _left(effects.inside(last), by_name.attentions) if last else ()
+    taken = (*by_name.attentions, *inside, *last)
+    free = _left(effects.maps, taken)
+    found = replace(
+        by_name,
+        norms=_in_order(subject.block, (*by_name.norms, *effects.norms())),
+        attention_inside=(*by_name.attentions, *inside),
+        attention_last=last,
+        ffn_first=_in_order(subject.block, (*_left(by_name.ffn_first, taken), *effects.taking_rows(free))),
+        ffn_last=(effects.ffn_last(last, free) if last else ()) or _left(by_name.ffn_last, taken),
+    )
+    return _as_told(subject, found)
+
+
+def _as_told(subject: Subject, found: Found) -> Found:
+    """With the names that the subject gives in place of what was found."""
+    told = {"norms": subject.norms, "attention_last": subject.attention_out, "ffn_last": subject.ffn_out}
+    return replace(found, **{part: names_of(names) for part, names in told.items() if names})
 
 
 def _attends(name: str, module: nn.Module) -> bool:
@@ -69,8 +96,18 @@ def _norms(module: nn.Module, D: int) -> bool:
     return all(parameter.numel() >= D for parameter in module.parameters())
 
 
+def _in_order(block: nn.Module, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Each once, as the block holds them."""
+    return tuple(name for name, _ in block.named_modules(remove_duplicate=False) if name in names)
+
+
 def _outermost(names: list[str]) -> list[str]:
     return [name for name in names if not any(name != other and _within(name, other) for other in names)]
+
+
+def _left(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
+    """Those that are not inside one of the modules ``taken``."""
+    return tuple(name for name in names if not any(_within(name, other) for other in taken))
 
 
 def _within(name: str, outer: str) -> bool:

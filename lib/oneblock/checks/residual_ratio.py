@@ -12,7 +12,7 @@ TENS = 10.0
 def residual_ratio(subject: Subject) -> Finding:
     """``‖S(LN x)‖ / ‖x‖`` of either branch of a Pre-LN block as it stands, on rows of about unit size."""
     still, x = quiet(subject), rows(subject)
-    found = find(still.block, subject.D)
+    found = find(still)
     if not found.has_branches or order_of(subject) != PRE:
         return not_applicable("residual_ratio")
     steps = {"attention": added(still, found.ffn_last, x), "FFN": added(still, found.attention_last, x)}

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from oneblock.checks.finding import Finding, judged
-from oneblock.checks.parts import Found, find
+from oneblock.checks.found import Found
+from oneblock.checks.parts import find
 from oneblock.checks.probes import Run, all_runs, copied, each_mode, length, rows
 from oneblock.checks.subject import Subject
 
@@ -21,7 +22,7 @@ def shapes(subject: Subject) -> Finding:
         for N, length in sizes:
             yield f"N={N}, L={length}", float(not _fits(run, rows(subject, N, length)))
 
-    inside = _inside(copied(subject), find(subject.block, subject.D))
+    inside = _inside(copied(subject), find(subject))
     odd = [f"{name} {list(shape)}" for name, shape in inside.items() if shape[-1] != subject.D]
     measured = each_mode(all_runs(subject), wrong) | {"parts that do not end in D": float(len(odd))}
     return judged("shapes", measured, 0.0, ", ".join(odd))

@@ -1,12 +1,13 @@
 """A block as the checks see it: ``[N, L, D]`` in and out, and a mask whose True means a real token."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
+from oneblock.checks.found import Found
 from oneblock.errors import ArgumentError, ShapeError, check_size
 
 Call = Callable[[nn.Module, Tensor, Tensor | None], Tensor]
@@ -15,6 +16,7 @@ AXES = ("N L", "N 1 1 L", "N 1 L L")
 KNOWN = {"valid_tokens": "real", "src_key_padding_mask": "padding", "key_padding_mask": "padding"}
 AMBIGUOUS = ("mask", "attention_mask", "attn_mask", "padding_mask", "src_mask")
 WIDTHS = ("D", "d_model", "embed_dim", "hidden_size", "dim")
+PARTS = ("attention_out", "ffn_out", "norms")
 HEADS = ("H", "num_heads", "nhead", "n_heads", "n_head", "heads", "num_attention_heads")
 
 
@@ -75,6 +77,9 @@ class Subject:
         positions: whether the block itself tells positions apart, as with rotary positions.
         logits: ``logits(block, x, valid_tokens)`` gives ``[N, C]``; without it a masked mean and a linear head.
         reference: a module that is known to compute what ``block`` is to compute, with the same state dict and call.
+        attention_out, ffn_out: names of the linear maps that end the attention and the FFN, where they are not found.
+        norms: names of the norms, in the order of computation.
+        parts: what was found in the block, if it has been looked for; else each check looks for itself.
     """
 
     block: nn.Module
@@ -87,6 +92,10 @@ class Subject:
     positions: bool = False
     logits: Call | None = None
     reference: nn.Module | None = None
+    attention_out: str | Sequence[str] = ()
+    ffn_out: str | Sequence[str] = ()
+    norms: str | Sequence[str] = ()
+    parts: Found | None = None
 
     def __call__(self, x: Tensor, valid_tokens: Tensor | None = None) -> Tensor:
         """The block's rows for a copy of ``x``; the mask only if the block takes one."""
@@ -120,7 +129,8 @@ def subject_of(block: nn.Module | Subject, D: int | None = None, call: Call | No
         call: an :class:`Adapter`, or a function; needed where the name of the mask does not tell its meaning.
         claims: the other fields of a subject.
     Raises:
-        ArgumentError: the width is not known, or the block's mask may mean the one as well as the other.
+        ArgumentError: the width is not known, the block's mask may mean the one as well as the other, or a part is
+            named that the block does not have.
     """
     if isinstance(block, Subject):
         return block
@@ -132,7 +142,23 @@ def subject_of(block: nn.Module | Subject, D: int | None = None, call: Call | No
     check_size("D", D)
     call = call or adapter_for(block)
     takes_mask = claims.pop("takes_mask", call.mask is not None if isinstance(call, Adapter) else False)
-    return Subject(block, D, call, takes_mask, **claims)
+    subject = Subject(block, D, call, takes_mask, **claims)
+    for part in PARTS:
+        _check_names(part, getattr(subject, part), block)
+    return subject
+
+
+def names_of(part: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several, as several."""
+    return (part,) if isinstance(part, str) else tuple(part)
+
+
+def _check_names(part: str, names: str | Sequence[str], block: nn.Module) -> None:
+    """Refuses a name that is none of a submodule; maps, which are to be switched off, have parameters."""
+    known = [name for name, module in block.named_modules(remove_duplicate=False) if name and (part == "norms" or any(True for _ in module.parameters()))]
+    odd = [name for name in names_of(names) if name not in known]
+    if odd:
+        raise ArgumentError(part, "names of submodules" if part == "norms" else "names of maps with parameters", odd, f"there are: {', '.join(known)}")
 
 
 def adapter_for(block: nn.Module) -> Adapter:

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from oneblock.checks.finding import Finding, judged, not_applicable
-from oneblock.checks.parts import Found, find, switch_off
+from oneblock.checks.found import Found
+from oneblock.checks.parts import find, switch_off
 from oneblock.checks.probes import apart, copied, quiet, roughened, rounding, rows, seed_all
 from oneblock.checks.subject import Subject
 
@@ -29,7 +30,7 @@ def sublayers_off(subject: Subject) -> Finding:
     far. Of Post-LN each norm closes its sum: put a fixed row in its place, and nothing before it is to be seen.
     """
     rough = quiet(roughened(subject))
-    found, x = find(rough.block, subject.D), rows(subject)
+    found, x = find(rough), rows(subject)
     if not found.has_branches:
         return not_applicable("sublayers_off")
     distance = _orders(rough, found, x)
@@ -43,7 +44,7 @@ def sublayers_off(subject: Subject) -> Finding:
 def order_of(subject: Subject) -> str | None:
     """``"Pre-LN"``, ``"Post-LN"``, or ``None`` where it is neither or cannot be told."""
     rough = quiet(roughened(subject))
-    found, x = find(rough.block, subject.D), rows(subject)
+    found, x = find(rough), rows(subject)
     if not found.has_branches:
         return None
     distance = _orders(rough, found, x)

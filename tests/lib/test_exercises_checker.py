@@ -67,6 +67,7 @@ RIGHT = {
     "residual_block": lambda x, *weights: x + by_ffn(x, *weights),
     "layer_norm": lambda x, gamma, beta, eps: functional.layer_norm(x, x.shape[-1:], gamma, beta, eps),
     "rms_norm": by_rms,
+    "layer_norm_jacobian": lambda x, eps: torch.autograd.functional.jacobian(lambda v: functional.layer_norm(v, v.shape, eps=eps), x),
     "silu": lambda x: x / (1 + torch.exp(-x)),
     "swiglu": by_swiglu,
     "masked_mean": by_mean,

@@ -6,6 +6,7 @@ from torch.nn.functional import gelu, silu
 
 from oneblock import ffn as library
 from oneblock.exercises.exercise import Exercise, numbers, several
+from oneblock.jacobians import layer_norm_jacobian
 from oneblock.norms import layer_norm, rms_norm
 from oneblock.residual import residual
 
@@ -96,6 +97,25 @@ RMS_NORM = Exercise(
         "eps_outside": lambda x, gamma, eps: gamma * x / (_mean_square(x).sqrt() + eps),
         "no_root": lambda x, gamma, eps: gamma * x / (_mean_square(x) + eps),
         "no_affine": lambda x, gamma, eps: x / (_mean_square(x) + eps).sqrt(),
+    },
+)
+
+
+def _jacobian(x: Tensor, eps: float, shift: float = 1.0, stretch: float = 1.0) -> Tensor:
+    """With the projections that take away a common shift and a common stretch, and divided by s."""
+    D, x_hat = x.numel(), _normed(x, eps)
+    bent = torch.eye(D, dtype=x.dtype) - shift / D - stretch * torch.outer(x_hat, x_hat) / D
+    return bent / (x.var(correction=0) + eps).sqrt()
+
+
+LAYER_NORM_JACOBIAN = Exercise(
+    "x eps",
+    lambda x, eps: layer_norm_jacobian(x, eps=eps),
+    lambda: {"a row": (3 * numbers(7), 0.1), "another width": (numbers(5, seed=1), 1e-5)},
+    {
+        "shift_kept": lambda x, eps: _jacobian(x, eps, shift=0.0),
+        "stretch_kept": lambda x, eps: _jacobian(x, eps, stretch=0.0),
+        "not_divided_by_s": lambda x, eps: _jacobian(x, eps) * (x.var(correction=0) + eps).sqrt(),
     },
 )
 

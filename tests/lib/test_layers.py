@@ -54,7 +54,6 @@ LAYERS = [
         "checks.sharing",
         "checks.sublayers",
         "checks.train_eval",
-        "checks.depth_gradient",
         "checks.models.probes",
         "checks.procedures.comparison",
         "checks.procedures.loss",
@@ -62,6 +61,7 @@ LAYERS = [
         "checks.procedures.step",
     ],
     [
+        "checks.depth_gradient",
         "checks.models.contract",
         "checks.models.final_norm",
         "checks.models.modes",

@@ -10,7 +10,7 @@
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import ndiff
 from inspect import getsource
 from textwrap import dedent
@@ -40,6 +40,7 @@ class Mistake:
         place: the method that differs; of a procedure there is none.
         hides: whether there is a condition under which the two agree; it is told in ``words``.
         source: an issue or a change of a public repository that shows it; empty where none is known to us.
+        claims: what is claimed of the right one, as :func:`oneblock.checks.diagnose` takes it.
     """
 
     wrong: Callable
@@ -47,6 +48,7 @@ class Mistake:
     place: str = ""
     hides: bool = True
     source: str = ""
+    claims: dict[str, object] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -103,8 +105,10 @@ def _github(thread: str) -> str:
     return f"https://github.com/{repository}/issues/{number}"
 
 
-def _mistake(wrong: Callable, right: Callable, place: str = "", thread: str = "", hides: bool = True) -> Mistake:
-    return Mistake(wrong, right, place, hides, thread and _github(thread))
+def _mistake(
+    wrong: Callable, right: Callable, place: str = "", thread: str = "", hides: bool = True, **claims: object
+) -> Mistake:
+    return Mistake(wrong, right, place, hides, thread and _github(thread), claims)
 
 
 MISTAKES: dict[str, Mistake] = {
@@ -136,7 +140,7 @@ MISTAKES: dict[str, Mistake] = {
     "mask_too_weak": _mistake(masks.MaskTooWeak, Plain, "masked", "TransformerLensOrg/TransformerLens#319"),
     "mask_after_softmax": _mistake(masks.MaskAfterSoftmax, Plain, "weights", "huggingface/pytorch-image-models#2236"),
     "mask_forgotten": _mistake(masks.MaskForgotten, Plain, "weights", "keras-team/keras-hub#2220"),
-    "causal_off_by_one": _mistake(masks.CausalOffByOne, masks.Causal, "may_read", "RVC-Boss/GPT-SoVITS#965"),
+    "causal_off_by_one": _mistake(masks.CausalOffByOne, masks.Causal, "may_read", "RVC-Boss/GPT-SoVITS#965", causal=True),
     # sums
     "no_attention_residual": _mistake(
         sums.NoAttentionResidual, PreNorm, "forward", "lucidrains/audiolm-pytorch#150", hides=False

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from oneblock.checks.finding import Finding, crashed, judged, listed, not_applicable
+from oneblock.checks.dtypes import HALF
+from oneblock.checks.finding import Finding, crashed, judged, not_applicable
 from oneblock.checks.models.model import Model
-from oneblock.checks.models.probes import all_runs, answer, copied, length, longest, quiet, ragged, roughened, still, texts, widened
+from oneblock.checks.models.probes import all_runs, answer, copied, length, longest, quiet, ragged, roughened, still, texts
+from oneblock.checks.operations import operations
 from oneblock.checks.probes import Run, apart, each_mode, rounding
 
 SUMS = 1e-3
@@ -48,7 +50,7 @@ def ids_refused(model: Model) -> Finding:
 
 
 def logits_dtype(model: Model) -> Finding:
-    """Brought to float64, all of it computes in float64, and the logits agree with those in float32."""
+    """Brought to float64, all of it computes in float64, the logits agree with those in float32, and nothing is halved."""
     if model.like.device.type == "mps":
         return not_applicable("logits_dtype")
     narrow = quiet(roughened(model))
@@ -60,20 +62,10 @@ def logits_dtype(model: Model) -> Finding:
         due = answer(wide, True, token_ids)
     except Exception as error:  # a part stayed behind in float32
         return judged("logits_dtype", {"refuses float64": torch.inf}, rounding(torch.float32), crashed("logits_dtype", error).note)
-    measured = {"other dtype": float((logits.dtype, due.dtype) != (torch.float32, torch.float64))}
+    halved = [one for one in operations(lambda: narrow(token_ids)) if one.dtype in HALF]
+    measured = {"operations in half precision": float(len(halved))}
+    measured |= {"other dtype": float((logits.dtype, due.dtype) != (torch.float32, torch.float64))}
     return judged("logits_dtype", measured | {"float32 against float64": apart(due, logits)}, rounding(torch.float32))
-
-
-def logits_reference(model: Model) -> Finding:
-    """The logits, and the gradient of every parameter, against a module that is known to be right, the parameters copied."""
-    if model.reference is None:
-        return not_applicable("logits_reference")
-    own, right = quiet(roughened(model)), quiet(model.of(model.reference))
-    odd = right.model.load_state_dict(own.model.state_dict(), strict=False)
-    keys = [*odd.missing_keys, *odd.unexpected_keys]
-    token_ids = texts(model, ragged(model))
-    measured = {"keys that differ": float(len(keys)), "logits": apart(answer(right, True, token_ids), answer(own, True, token_ids))}
-    return judged("logits_reference", measured, rounding(own.like.dtype), listed(keys))
 
 
 def _shares(logits: Tensor) -> bool:

@@ -6,13 +6,14 @@ from torch import nn
 
 from oneblock.checks.examination import examine
 from oneblock.checks.finding import Finding
-from oneblock.checks.models.contract import ids_refused, logits_dtype, logits_given, logits_reference
+from oneblock.checks.models.contract import ids_refused, logits_dtype, logits_given
 from oneblock.checks.models.final_norm import final_norm
 from oneblock.checks.models.model import Call, Model, model_of
 from oneblock.checks.models.modes import model_modes
 from oneblock.checks.models.order import order_counts
 from oneblock.checks.models.padding import logits_padding
 from oneblock.checks.models.parameters import parameters_own, parameters_reached, parameters_registered
+from oneblock.checks.models.reference import logits_reference
 from oneblock.checks.models.texts import texts_apart
 from oneblock.checks.report import Report
 

@@ -1,32 +1,32 @@
 """Are the parameters known to torch, each part's its own, and is each one learned?"""
 
+from collections.abc import Iterator
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from oneblock.checks.finding import Finding, judged, listed, not_applicable
 from oneblock.checks.gradients import BATCHES, KEY_BIAS
-from oneblock.checks.models.held import hidden, parameters
+from oneblock.checks.models.held import held, hidden, parameters
 from oneblock.checks.models.model import Model
-from oneblock.checks.models.probes import answer, copied, projection, quiet, ragged, roughened, texts
+from oneblock.checks.models.probes import projection, quiet, ragged, roughened, texts
 from oneblock.checks.probes import seed_all
 from oneblock.checks.sharing import judged_alone
+
 
 def parameters_registered(model: Model) -> Finding:
     """What computes is what ``parameters()`` gives: the optimizer, the state dict, ``to()`` and ``eval()`` see nothing else.
 
     Seen in the graph of the logits, and by the attributes that hold modules.
     """
-    learner = quiet(model)
-    for parameter in parameters(learner.model):
-        parameter.requires_grad_(parameter.is_floating_point())
-    with torch.enable_grad():
-        leaves = _leaves(learner(texts(learner)))
+    learner, called = quiet(model), {}
+    for name, part in hidden(learner.model).items():
+        part.register_forward_hook(lambda *_, name=name: called.setdefault(name))
     known = {id(parameter) for parameter in learner.model.parameters()}
-    missed = [leaf for leaf in leaves if id(leaf) not in known]
-    called = _called(copied(model))
+    names = {id(parameter): name for name, parameter in _named(learner.model)}
+    missed = [names.get(id(leaf), f"a tensor {list(leaf.shape)}") for leaf in _used(learner) if id(leaf) not in known]
     measured = {"parameters that nobody trains": float(len(missed)), "parts that eval() does not reach": float(len(called))}
-    names = [f"{name}.{own}".lstrip(".") for name, part in hidden(learner.model).items() for own, _ in part.named_parameters(recurse=False)]
-    return judged("parameters_registered", measured, 0.0, listed(names if missed else called))
+    return judged("parameters_registered", measured, 0.0, listed(missed or list(called)))
 
 
 def parameters_own(model: Model) -> Finding:
@@ -59,6 +59,17 @@ def _reached(model: Model, learning: dict[str, Tensor], seed: int) -> set[str]:
     return {name for name, slope in zip(learning, slopes, strict=True) if slope is not None and slope.any()}
 
 
+def _used(model: Model) -> list[Tensor]:
+    """What the logits are computed from; of a model that cannot run, as where a part stayed behind, all that it holds."""
+    for parameter in parameters(model.model):
+        parameter.requires_grad_(parameter.is_floating_point())
+    try:
+        with torch.enable_grad():
+            return _leaves(model(texts(model)))
+    except Exception:
+        return list(parameters(model.model))
+
+
 def _leaves(logits: Tensor) -> list[Tensor]:
     """The tensors in which the graph of the logits ends."""
     found, waiting, seen = [], [logits.grad_fn], set()
@@ -73,10 +84,7 @@ def _leaves(logits: Tensor) -> list[Tensor]:
     return found
 
 
-def _called(model: Model) -> list[str]:
-    """The names of the parts that torch does not know of and that run all the same."""
-    called: dict[str, None] = {}
-    for name, part in hidden(model.model).items():
-        part.register_forward_hook(lambda *_, name=name: called.setdefault(name))
-    answer(model, False, texts(model))
-    return list(called)
+def _named(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    for name, part in held(module).items():
+        for own, parameter in part.named_parameters(recurse=False):
+            yield f"{name}.{own}".lstrip("."), parameter

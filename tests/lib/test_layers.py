@@ -8,7 +8,7 @@ import pytest
 import oneblock
 
 LAYERS = [
-    ["fast_path", "modes", "notation", "precision", "stored"],
+    ["failures", "fast_path", "modes", "notation", "precision", "stored"],
     ["errors"],
     ["costs", "memory", "names", "trace", "words"],
     ["activations", "baselines", "masks", "misreadings", "norms", "norms_pitfalls", "residual", "slopes", "tour"],
@@ -30,6 +30,9 @@ LAYERS = [
     ["classifier", "mutants", "official", "training"],
     ["mutants.classifiers", "naming", "parity", "polarity", "stacks"],
     ["depth", "orders"],
+    ["failures.positions"],
+    ["failures.addition", "failures.longer", "failures.memorising", "failures.packing", "failures.quadratic", "failures.width"],
+    ["failures.ragged"],
     ["mutants.procedures"],
     ["mutants.catalogue"],
     ["checks.models", "checks.procedures"],

@@ -132,4 +132,4 @@ def _slope(loss: Loss, logits: Tensor, classes: Tensor, real: Tensor) -> Tensor:
         came = loss.of(at, classes, real)
     if not came.requires_grad:
         return torch.zeros_like(at)
-    return torch.autograd.grad(came, at, materialize_grads=True)[0]
+    return torch.autograd.grad(came.sum(), at, materialize_grads=True)[0]

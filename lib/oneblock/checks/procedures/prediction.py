@@ -75,8 +75,9 @@ def prediction_keeps(prediction: Prediction) -> Finding:
     """Parameters and buffers are the same afterwards; ``requires_grad`` and the mode of torch are, too."""
     model = prediction.training()
     before, learning = deepcopy(model.state_dict()), [parameter.requires_grad for parameter in model.parameters()]
+    seed_all(0)
     with torch.enable_grad():
-        prediction.answer(model)
+        prediction.predict(model, prediction.inputs.clone())
         recording = torch.is_grad_enabled()
     changed = [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]
     frozen = learning != [parameter.requires_grad for parameter in model.parameters()]

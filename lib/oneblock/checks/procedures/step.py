@@ -12,6 +12,8 @@ from oneblock.checks.finding import Finding, judged, listed, not_applicable
 from oneblock.checks.probes import apart, rounding, seed_all
 
 LR = 0.1
+TORCHS = 1e-6
+"""What ``clip_grad_norm_`` adds to the norm that it divides by."""
 SIZES = {"small": 0.1, "large": 30.0}
 """Times the inputs: the norm of the gradient is then below 1, or far above."""
 
@@ -39,7 +41,7 @@ class Step:
         clip: the largest norm of a gradient that it follows, if it clips.
         refuses: whether a batch that gives NaN leaves the parameters alone, with an error or without.
         model: one that takes the batches, and in which nothing is left to chance; a small one by default.
-        batches: two of them.
+        batches: two of them; of token ids, which cannot be made larger or NaN, less can be told.
     """
 
     step: Callable[[nn.Module, torch.optim.Optimizer, Tensor, Tensor], object]
@@ -72,29 +74,22 @@ def step_follows(step: Step) -> Finding:
 
     Tried with a small gradient and with a large one: a step that clips unsaid follows the small one alone.
     """
-    measured = {}
-    for name, size in SIZES.items():
-        inputs, classes = size * step.batches[0][0], step.batches[0][1]
-        model, optimizer = step.learner()
-        start = deepcopy(model)
-        slope = _slope(start, inputs, classes)
-        share = min(1.0, step.clip / (slope.norm().item() + 1e-6)) if step.clip else 1.0
-        step.step(model, optimizer, inputs, classes)
-        measured[f"{name} gradient"] = apart(-LR * share * slope, _moved(start, model))
-    return judged("step_follows", measured, _threshold(step))
+    inputs, classes = step.batches[0]
+    sizes = SIZES if inputs.is_floating_point() else {"the": 1}
+    return judged("step_follows", {f"{name} gradient": _gap(step, size * inputs, classes) for name, size in sizes.items()}, _threshold(step))
 
 
 def step_moves(step: Step) -> Finding:
-    """Every parameter that has a gradient has moved; one that is frozen has not. The mode is what it was."""
+    """Every parameter that has a gradient has moved; one that is frozen has not. The model is still in training."""
     model, optimizer = step.learner()
     frozen = next(model.parameters()).requires_grad_(False)
     start = deepcopy(model)
+    due = {name for name, slope in _slopes(start, *step.batches[0]).items() if slope.any()}
     step.step(model, optimizer, *step.batches[0])
-    same = [name for name, value in model.named_parameters() if torch.equal(value, start.get_parameter(name))]
-    still = [name for name, value in model.named_parameters() if value is not frozen and name in same]
-    woken = [name for name, value in model.named_parameters() if value is frozen and name not in same]
-    measured = {"parameters that stayed": float(len(still)), "frozen ones that moved": float(len(woken)), "out of training": float(not model.training)}
-    return judged("step_moves", measured, 0.0, listed([*still, *woken]))
+    moved = {name for name, value in model.named_parameters() if not torch.equal(value, start.get_parameter(name))}
+    woken = [name for name, value in model.named_parameters() if value is frozen and name in moved]
+    measured = {"parameters that stayed": float(len(due - moved)), "frozen ones that moved": float(len(woken)), "out of training": float(not model.training)}
+    return judged("step_moves", measured, 0.0, listed([*sorted(due - moved), *woken]))
 
 
 def step_reports(step: Step) -> Finding:
@@ -112,7 +107,7 @@ def step_reports(step: Step) -> Finding:
 
 def step_refuses(step: Step) -> Finding:
     """A batch that gives NaN leaves every parameter as it was, if that is claimed."""
-    if not step.refuses:
+    if not step.refuses or not step.batches[0][0].is_floating_point():
         return not_applicable("step_refuses")
     model, optimizer = step.learner()
     start = deepcopy(model)
@@ -125,11 +120,21 @@ def step_refuses(step: Step) -> Finding:
     return judged("step_refuses", {"moved by NaN": float(not torch.equal(_flat(start), _flat(model)))}, 0.0)
 
 
-def _slope(model: nn.Module, inputs: Tensor, classes: Tensor) -> Tensor:
+def _gap(step: Step, inputs: Tensor, classes: Tensor) -> float:
+    model, optimizer = step.learner()
+    start = deepcopy(model)
+    step.step(model, optimizer, inputs, classes)
+    slope = torch.cat([one.flatten() for one in _slopes(start, inputs, classes).values()])
+    share = min(1.0, step.clip / (slope.norm().item() + TORCHS)) if step.clip else 1.0
+    return apart(-LR * share * slope, _moved(start, model))
+
+
+def _slopes(model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[str, Tensor]:
+    """The gradient of the mean cross entropy, 0 where a parameter has none."""
+    learning = {name: value for name, value in model.named_parameters() if value.requires_grad}
     with torch.enable_grad():
         loss = cross_entropy(model(inputs), classes)
-    slopes = torch.autograd.grad(loss, list(model.parameters()))
-    return torch.cat([slope.flatten() for slope in slopes])
+    return dict(zip(learning, torch.autograd.grad(loss, list(learning.values()), allow_unused=True, materialize_grads=True), strict=True))
 
 
 def _flat(model: nn.Module) -> Tensor:

@@ -8,10 +8,11 @@ from oneblock.dependency import reach
 from oneblock.errors import ArgumentError, ShapeError
 from oneblock.neighbours import CausalBlock
 from oneblock.neighbours.causal import causal
+from oneblock.neighbours.reading import keys_values
 from oneblock.trace import record
 
 N, L, D, H, F = 2, 5, 21, 3, 11
-VALID = torch.arange(L) < torch.tensor([[3], [L]])
+VALID = torch.tensor([[True, False, True, False, False], [True] * L])  # behind real rows only, a causal mask would do
 LATER = torch.ones(L, L, dtype=torch.bool).triu(1)
 
 
@@ -49,6 +50,13 @@ def test_one_position_at_a_time_it_gives_what_it_gives_for_all_at_once(fixed, fi
         y, past = block.next(x[:, t : t + 1], past)
         torch.testing.assert_close(y, due[:, t : t + 1], atol=1e-12, rtol=1e-12)
         assert past.k.shape == past.v.shape == (N, H, t + 1, D // H)
+    torch.testing.assert_close(past.k, keys_values(block.self_attn, block.norm1(x)).k, atol=1e-12, rtol=1e-12)
+
+
+def test_padding_behind_the_real_tokens_is_not_read_even_without_a_mask(fixed, filled):
+    block, x = filled(CausalBlock(D, H, F)), fixed(N, L, D)
+    valid_tokens = torch.arange(L) < torch.tensor([[3], [L]])
+    torch.testing.assert_close(block(x)[valid_tokens], block(x, valid_tokens)[valid_tokens], atol=1e-12, rtol=1e-12)
 
 
 def test_a_past_may_be_gone_on_from_twice(fixed, filled):

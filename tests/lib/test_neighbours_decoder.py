@@ -12,7 +12,7 @@ from oneblock.neighbours.causal import causal
 from oneblock.trace import record
 
 N, L, J, D, H, F = 2, 5, 7, 33, 3, 11
-VALID, MEMORY = torch.arange(L) < torch.tensor([[3], [L]]), torch.arange(J) < torch.tensor([[J], [4]])
+VALID, MEMORY = torch.tensor([[True, False, True, False, False], [True] * L]), torch.arange(J) < torch.tensor([[J], [4]])
 LATER = torch.ones(L, L, dtype=torch.bool).triu(1)
 
 

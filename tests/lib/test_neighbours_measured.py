@@ -19,7 +19,7 @@ from oneblock.neighbours import (
 )
 from oneblock.neighbours.measured import flops, needs_length, parameters, pattern, takes_mask
 
-L, J, D, H, F, S, WIDTH, EXPERTS, ACTIVE = 11, 7, 15, 3, 13, 17, 5, 5, 2
+L, J, D, H, F, F_L, WIDTH, EXPERTS, ACTIVE = 11, 7, 15, 3, 13, 17, 5, 5, 2
 ATTENTION, NETWORK, NORM = costs.attention_parameters(D), costs.ffn_parameters(D, F), costs.norm_parameters(D)
 READ, WORK = costs.attention_flops(D, L), costs.ffn_flops(D, F, L)
 CROSS = 4 * L * D * D + 4 * J * D * D + 4 * L * J * D
@@ -31,7 +31,7 @@ KNOWN = {
     "windowed": (WindowedBlock(D, H, F, 2), ATTENTION + NETWORK + 2 * NORM, READ + WORK, True, False),
     "gated": (GatedBlock(D, H, F), ATTENTION + costs.gated_ffn_parameters(D, F) + 2 * NORM, READ + costs.gated_ffn_flops(D, F, L), True, False),
     "convolution": (ConvolutionBlock(D, F, WIDTH), D * WIDTH + D + NETWORK + 2 * NORM, 2 * L * D * WIDTH + WORK, True, False),
-    "mixer": (MixerBlock(L, D, S, F), 2 * L * S + L + S + NETWORK + 2 * NORM, 4 * D * L * S + WORK, False, True),
+    "mixer": (MixerBlock(L, D, F_L, F), 2 * L * F_L + L + F_L + NETWORK + 2 * NORM, 4 * D * L * F_L + WORK, False, True),
     "mixture": (
         MixtureBlock(D, H, F, EXPERTS, ACTIVE),
         ATTENTION + costs.moe_parameters(D, EXPERTS, NETWORK) + 2 * NORM,

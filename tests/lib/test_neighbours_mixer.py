@@ -9,12 +9,12 @@ from oneblock.errors import ArgumentError, ShapeError
 from oneblock.neighbours import MixerBlock
 from oneblock.trace import record
 
-N, L, D, S, F = 2, 5, 7, 3, 11
+N, L, D, F_L, F = 2, 5, 7, 3, 11
 
 
 @pytest.fixture
 def block(filled):
-    return filled(MixerBlock(L, D, S, F))
+    return filled(MixerBlock(L, D, F_L, F))
 
 
 def test_it_is_its_equation(fixed, run, block):
@@ -52,9 +52,9 @@ def test_broken_contracts_are_named(fixed, block):
     due = r"^x must be floating \[N, L, D\] = \[2, 5, 7\]; got float64 \[2, 4, 7\]; its weights belong to positions.*takes no mask"
     with pytest.raises(ShapeError, match=due):
         block(fixed(N, L - 1, D))
-    with pytest.raises(ArgumentError, match=r"^S must be a whole number ≥ 1; got 0"):
+    with pytest.raises(ArgumentError, match=r"^F_L must be a whole number ≥ 1; got 0"):
         MixerBlock(L, D, 0, F)
     with pytest.raises(ArgumentError, match=r"^L must be a whole number ≥ 1; got 0"):
-        MixerBlock(0, D, S, F)
+        MixerBlock(0, D, F_L, F)
     with pytest.raises(ArgumentError, match=r"^x must be finite"):
         block(fixed(N, L, D) / 0)

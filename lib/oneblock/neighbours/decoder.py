@@ -3,6 +3,7 @@
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from oneblock.activations import Activation
 from oneblock.attention import MultiHeadAttention
 from oneblock.blocks import first_sum, second_sum
 from oneblock.errors import check_finite, check_tensor
@@ -18,9 +19,9 @@ FROM_MEMORY = "the memory is an encoder's output for the same batch, of the bloc
 
 
 class DecoderBlock(CausalBlock):
-    """``U = X + MHA(LN₁(X))`` causal, ``V = U + MHA(LN₂(U), M)``, ``Y = V + FFN(LN₃(V))``, with dropout on each branch.
+    """``U₁ = X + MHA(LN₁(X))`` causal, ``U₂ = U₁ + MHA(LN₂(U₁), M)``, ``Y = U₂ + FFN(LN₃(U₂))``, and dropout.
 
-    In the second sum the queries come from U, keys and values from the memory M, which no norm of this block touches.
+    In the second sum the queries come from U₁, keys and values from the memory M, which no norm of this block touches.
     Parameters have the names of ``torch.nn.TransformerDecoderLayer``.
 
     Args:
@@ -34,8 +35,17 @@ class DecoderBlock(CausalBlock):
         ``torch.nn.TransformerDecoderLayer(norm_first=True, batch_first=True)``.
     """
 
-    def __init__(self, D: int, H: int, F: int, bias: bool = True, dropout: float = 0.0, eps: float = 1e-5, **options: object) -> None:
-        super().__init__(D, H, F, bias=bias, dropout=dropout, eps=eps, **options)
+    def __init__(
+        self,
+        D: int,
+        H: int,
+        F: int,
+        activation: Activation = "gelu",
+        dropout: float = 0.0,
+        bias: bool = True,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__(D, H, F, activation, dropout, bias, eps)
         self.multihead_attn = MultiHeadAttention(D, H, bias, dropout)
         self.norm3 = LayerNorm(D, eps, bias=bias)
         self.dropout_crossed = nn.Dropout(dropout)
@@ -65,9 +75,9 @@ class DecoderBlock(CausalBlock):
     ) -> Float[Tensor, "N L D"]:
         self.enter(x)
         handed = self._memory_of(x, memory, valid_memory)
-        u = first_sum(x, self.attend(self.first_norm(x), valid_tokens))
-        v = second_sum(u, self.cross(self.second_norm(u), handed, valid_memory))
-        return third_sum(v, self.process(self.third_norm(v)))
+        u1 = first_sum(x, self.attend(self.first_norm(x), valid_tokens))
+        u2 = second_sum(u1, self.cross(self.second_norm(u1), handed, valid_memory))
+        return third_sum(u2, self.process(self.third_norm(u2)))
 
     def next(
         self,
@@ -79,9 +89,9 @@ class DecoderBlock(CausalBlock):
         """One more position, as :meth:`CausalBlock.next`; ``handed`` is what :meth:`hand_over` made of the memory."""
         self.enter(x)
         attended, past = self._read_next(self.first_norm(x), past)
-        u = first_sum(x, self.dropout_attended(attended))
-        v = second_sum(u, self.cross(self.second_norm(u), handed, valid_memory))
-        return third_sum(v, self.process(self.third_norm(v))), past
+        u1 = first_sum(x, self.dropout_attended(attended))
+        u2 = second_sum(u1, self.cross(self.second_norm(u1), handed, valid_memory))
+        return third_sum(u2, self.process(self.third_norm(u2))), past
 
     def _memory_of(self, x: Tensor, memory: Tensor, valid_memory: Tensor | None) -> KeysValues:
         check_tensor("memory", memory, "N J D", FROM_MEMORY, N=len(x), D=self.D)

@@ -18,8 +18,8 @@ class MixerBlock(Frame):
 
     Args:
         L: how many positions, once and for all.
-        D, F: model width, and width inside ``FFN_D``.
-        S: width inside ``FFN_L``.
+        D: model width.
+        F_L, F: width inside ``FFN_L`` and inside ``FFN_D``.
         eps: ε of both norms.
     Called with:
         x: ``[N, L, D]``.
@@ -28,13 +28,13 @@ class MixerBlock(Frame):
     Source: Tolstikhin et al., *MLP-Mixer: An all-MLP Architecture for Vision*, 2021, section 2, arXiv:2105.01601.
     """
 
-    def __init__(self, L: int, D: int, S: int, F: int, eps: float = 1e-5) -> None:
+    def __init__(self, L: int, D: int, F_L: int, F: int, eps: float = 1e-5) -> None:
         super().__init__(D)
         check_size("L", L)
-        check_size("S", S)
+        check_size("F_L", F_L)
         self.L = L
         self.norm1, self.norm2 = LayerNorm(D, eps), LayerNorm(D, eps)
-        self.over_positions, self.over_features = FFN(L, S, "gelu"), FFN(D, F, "gelu")
+        self.over_positions, self.over_features = FFN(L, F_L, "gelu"), FFN(D, F, "gelu")
 
     def forward(self, x: Float[Tensor, "N L D"]) -> Float[Tensor, "N L D"]:
         self._enter(x)

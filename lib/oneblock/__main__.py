@@ -13,7 +13,7 @@ from inspect import Parameter, signature
 import torch
 
 from oneblock.checks import Adapter, Report, diagnose
-from oneblock.checks.subject import AXES, HEADS, MEANINGS, WIDTHS
+from oneblock.checks.subject import AXES, HEADS, MEANINGS, PARTS, WIDTHS
 from oneblock.errors import ArgumentError
 
 HIDDEN = ("F", "dim_feedforward", "hidden_dim", "d_ff", "ffn_dim", "mlp_dim", "intermediate_size")
@@ -48,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch-second", action="store_true", help="the block takes [L, N, D]")
     add("--causal", action="store_true", help="no position may read a later one")
     add("--positions", action="store_true", help="the block itself tells positions apart")
+    add("--attention-out", metavar="NAME", nargs="+", help="the linear map that ends the attention, such as attn.o; else it is looked for")
+    add("--ffn-out", metavar="NAME", nargs="+", help="the linear map that ends the FFN, such as mlp.2")
+    add("--norms", metavar="NAME", nargs="+", help="the norms, in the order of computation")
     add("--dtype", choices=DTYPES, default="float32")
     add("--json", action="store_true", help="print JSON")
     return parser
@@ -56,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 def _diagnosed(given: argparse.Namespace) -> Report:
     block = _made(given).to(DTYPES[given.dtype])
     claims = {"L": given.length, "H": given.heads, "causal": given.causal, "positions": given.positions}
+    claims |= {part: tuple(getattr(given, part) or ()) for part in PARTS}
     call = None
     if given.mask or given.batch_second:
         meaning = None if given.mask in (None, "none") else given.mask

@@ -6,7 +6,8 @@ from torch import nn
 
 from oneblock.blocks import PreNorm
 from oneblock.checks import Adapter, Subject, subject_of
-from oneblock.checks.subject import adapter_for
+from oneblock.checks.parts import find
+from oneblock.checks.subject import adapter_for, names_of
 from oneblock.errors import ArgumentError, ShapeError
 
 N, L, D = 2, 3, 5
@@ -119,3 +120,34 @@ def test_what_cannot_be_told_is_asked_for(make, message):
 def test_a_block_that_returns_no_tensor_is_told_so(fixed):
     with pytest.raises(ShapeError, match=r"^block must be a module that returns a tensor \[2, 3, 5\]; got 'dict'"):
         Subject(Listens(lambda x: {"rows": x}), D, Adapter())(fixed(N, L, D))
+
+
+class Plain(nn.Module):
+    """Two maps, and an activation without parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.o, self.f = nn.Linear(D, D), nn.Sequential(nn.Linear(D, 7), nn.GELU(), nn.Linear(7, D))
+
+    def forward(self, x):
+        return x + self.o(x) + self.f(x)
+
+
+@pytest.mark.parametrize("given, due", [((), ()), ("o", ("o",)), (["o", "f.2"], ("o", "f.2"))])
+def test_one_name_or_several_are_taken(given, due):
+    assert names_of(given) == due
+    assert find(subject_of(Plain(), D, attention_out=given)).attention_last == due
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize(
+    "claims, message",
+    [
+        ({"attention_out": "out"}, r"^attention_out must be names of maps with parameters; got \['out'\]; there are: o, f, f\.0, f\.2$"),
+        ({"ffn_out": ("f.2", "f.1")}, r"^ffn_out must be names of maps with parameters; got \['f\.1'\]; there are: o, f, f\.0, f\.2$"),
+        ({"norms": ("f.1", "")}, r"^norms must be names of submodules; got \[''\]; there are: o, f, f\.0, f\.1, f\.2$"),
+    ],
+)
+def test_a_part_that_is_not_there_is_refused_and_told_what_is(claims, message):
+    with pytest.raises(ArgumentError, match=message):
+        subject_of(Plain(), D, **claims)

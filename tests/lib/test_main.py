@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from torch import nn
+from torch.nn.functional import layer_norm, linear, scaled_dot_product_attention
 
 from oneblock.__main__ import main
 
@@ -23,6 +24,23 @@ class Ambiguous(nn.Linear):
         return super().forward(x)
 
 
+class Unseen(nn.Module):
+    """No module of it is called, so that what its parts do cannot be seen from outside."""
+
+    def __init__(self, D):
+        super().__init__()
+        self.a, self.b, self.qkv, self.o = nn.LayerNorm(D), nn.LayerNorm(D), nn.Linear(D, 3 * D), nn.Linear(D, D)
+        self.up, self.down = nn.Linear(D, 2 * D), nn.Linear(2 * D, D)
+
+    def forward(self, x):
+        q, k, v = linear(self.normed(self.a, x), self.qkv.weight, self.qkv.bias).chunk(3, -1)
+        u = x + linear(scaled_dot_product_attention(q, k, v), self.o.weight, self.o.bias)
+        return u + linear(linear(self.normed(self.b, u), self.up.weight, self.up.bias).relu(), self.down.weight, self.down.bias)
+
+    def normed(self, norm, x):
+        return layer_norm(x, norm.normalized_shape, norm.weight, norm.bias)
+
+
 def test_a_block_that_is_right_is_status_0(capsys):
     assert main(OURS) == 0
     assert capsys.readouterr().out.startswith("PreNorm: 20 passed, 0 failed, 1 not applicable, 0 crashed\n")
@@ -37,6 +55,21 @@ def test_a_block_that_is_wrong_is_status_1_and_json_is_printed(capsys):
 def test_sizes_reach_the_factory_under_its_own_names(capsys):
     assert main(["diagnose", "torch.nn:TransformerEncoderLayer", "--dim", "12", "--heads", "2", "--set", "norm_first=True", "--dtype", "float64"]) == 0
     assert "20 passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "flags, due",
+    [
+        ([], ["not applicable", "not applicable"]),
+        (["--attention-out", "o"], ["passed", "passed"]),
+        (["--attention-out", "o", "--ffn-out", "down", "--norms", "a", "b"], ["passed", "passed"]),
+        (["--attention-out", "o", "--ffn-out", "up"], ["failed", "passed"]),
+    ],
+)
+def test_parts_that_are_named_are_switched_off(capsys, flags, due):
+    main(["diagnose", f"{__name__}:Unseen", "--dim", "12", "--json", *flags])
+    found = {finding["check"]: finding["outcome"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert [found["sublayers_off"], found["token_independence"]] == due
 
 
 @pytest.mark.parametrize("flags, due", [([], "passed"), (["--mask", "none"], "not applicable")])
@@ -65,6 +98,8 @@ def test_a_mask_of_the_wrong_polarity_is_found_out(capsys):
         (["diagnose", "torch:conv1d", "--dim", "12"], "no signature found"),
         (["diagnose", "oneblock.mutants:NormAfterSum", "--dim", "12", "--heads", "2", "--set", "activation=tanh"], "activation must be one of"),
         (["diagnose", f"{__name__}:Ambiguous", "--dim", "12"], "got ['mask']; Adapter('real', name), 'padding' or 'additive', or Adapter() for no mask; on the command line, --mask"),
+        ([*OURS, "--attention-out", "o", "out_proj"], "attention_out must be names of maps with parameters; got ['o', 'out_proj']; there are: self_attn, self_attn.out_proj, "),
+        ([*OURS, "--norms", "norm1", "norm3"], "norms must be names of submodules; got ['norm3']; there are: self_attn, "),
         ([*OURS, "--set", "dropout"], "--set must be NAME=VALUE; got 'dropout'"),
     ],
 )

@@ -107,13 +107,23 @@ def _zeros(weight: Tensor) -> Tensor:
 def _norm(norm: nn.Module, x: Tensor) -> Affine | None:
     """γ and β, which is what a row of zeros gives; ``None`` if it is none that centres its row."""
     own = list(norm.parameters())
-    with torch.no_grad():
-        centred, beta = apart(norm(x), norm(x + SHIFT)) < CENTRED, norm(torch.zeros_like(x))[0, 0]
-    weights = [one for one in own if apart(beta, one.detach()) > 0]
+    try:
+        with torch.no_grad():
+            centred, beta = apart(norm(x), norm(x + SHIFT)) < CENTRED, norm(torch.zeros_like(x))[0, 0]
+    except (RuntimeError, ValueError):  # made for another axis
+        return None
+    weights = [one for one in own if apart(beta, one.detach()) > rounding(x.dtype)]
     if not centred or len(weights) > 1 or any(one.shape != beta.shape for one in own):
         return None
-    gamma = weights[0] if weights else torch.ones_like(beta)
+    gamma = _gamma(norm, weights[0], beta, x) if weights else torch.ones_like(beta)
     return Affine(gamma, beta, _eps(norm, gamma, beta, x))
+
+
+def _gamma(norm: nn.Module, weight: Tensor, beta: Tensor, x: Tensor) -> Tensor:
+    """The weight, or one more than it: some store γ as its distance from 1."""
+    with torch.no_grad():
+        y = norm(x)
+        return min((weight, 1 + weight), key=lambda gamma: apart(y, layer_norm(x, beta.shape, gamma, beta)))
 
 
 def _eps(norm: nn.Module, gamma: Tensor, beta: Tensor, x: Tensor) -> float:

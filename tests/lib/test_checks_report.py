@@ -1,6 +1,7 @@
 """What a reader gets to see of the findings, in a notebook, in a terminal, in their own suite."""
 
 import json
+import re
 from unittest import SkipTest
 
 import pytest
@@ -57,6 +58,11 @@ def test_the_text_says_what_was_measured_what_is_due_and_where_to_look(report):
 def test_the_html_is_escaped_and_has_a_row_a_check(report):
     html = report._repr_html_()
     assert html.count("<tr>") == 4 and "and &lt;there&gt;" in html and "<there>" not in html
+
+
+def test_in_html_what_failed_or_crashed_links_to_its_section_and_nothing_else_does(report):
+    links = re.findall(r'<a href="(.*?)">(.*?)</a>', report._repr_html_())
+    assert links == [(finding.said("link"),) * 2 for finding in report.findings if finding.outcome in (FAILED, CRASHED)]
 
 
 def test_the_json_can_be_read_again_and_has_no_infinity():

@@ -9,6 +9,8 @@ from oneblock.checks.finding import CRASHED, FAILED, NOT_APPLICABLE, OUTCOMES, P
 from oneblock.words import words
 
 SIGNS = {PASSED: "✓", FAILED: "✗", NOT_APPLICABLE: "–", CRASHED: "!"}
+ANYWHERE = 'style="overflow-wrap: anywhere"'
+"""A link is one long word, and a phone is narrow."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def told(finding: Finding) -> list[str]:
 
 
 def _html(finding: Finding) -> str:
-    told_at = "<br>".join(escape(line) for line in told(finding)[1:])
+    link = escape(finding.said("link"))
+    told_at = "<br>".join(escape(line) for line in told(finding)[1:]).replace(link, f'<a href="{link}">{link}</a>')
     sign = f"{SIGNS[finding.outcome]} {words()['report']['outcomes'][finding.outcome]}"
-    return f"<tr><td>{escape(sign)}</td><td>{escape(finding.said('title'))}</td><td>{told_at}</td></tr>"
+    return f"<tr><td>{escape(sign)}</td><td>{escape(finding.said('title'))}</td><td {ANYWHERE}>{told_at}</td></tr>"

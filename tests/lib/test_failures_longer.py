@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from oneblock.errors import ArgumentError
-from oneblock.failures.longer import diluted, longer, seen
-from oneblock.polarity import FLAG, HALVES_AND_WHOLE, POLARITY, learned, sentences
+from oneblock.failures.longer import diluted, longer, reader_of_sevens, seen
+from oneblock.polarity import FLAG, HALVES_AND_WHOLE, POLARITY, sentences
 
 pytestmark = pytest.mark.usefixtures("as_readers_run_it")
 
@@ -24,7 +24,7 @@ def test_four_in_a_row_still_differ_in_their_two_words_only():
 
 
 def test_a_reader_is_right_at_its_own_length_and_reads_less_of_the_two_words_in_longer_texts():
-    reader = learned(HALVES_AND_WHOLE["the whole block"], seed=1)
+    reader = reader_of_sevens(seed=1)
     found = [seen(reader, L) for L in (7, 28, 112)]
     assert found[0].right == 1 and found[2].right < 0.9
     assert found[0].attention > found[1].attention > found[2].attention

@@ -1,5 +1,6 @@
 """Texts longer than those of training: what a reader of :mod:`oneblock.polarity` makes of more and more filler words."""
 
+from itertools import repeat
 from typing import NamedTuple
 
 import torch
@@ -8,8 +9,18 @@ from torch import Tensor
 
 from oneblock import polarity
 from oneblock.errors import check_number
-from oneblock.polarity import FLAG, POLARITY, Reader, sentences
+from oneblock.polarity import FLAG, HALVES_AND_WHOLE, POLARITY, Reader, sentences
+from oneblock.stacks import drawn_in_float64
 from oneblock.trace import record
+from oneblock.training import train
+
+
+def reader_of_sevens(seed: int, steps: int = 150, lr: float = 0.005) -> Reader:
+    """The whole block that :mod:`oneblock.polarity` builds, trained in float64 on 64 sentences of 7 words and on no other length."""
+    with drawn_in_float64(seed):
+        reader = HALVES_AND_WHOLE["the whole block"]()
+    train(reader, repeat(sentences(16, seed), steps), lr)
+    return reader
 
 
 def longer(fours: int, L: int, seed: int) -> tuple[Int[Tensor, "N L"], Int[Tensor, " N"]]:

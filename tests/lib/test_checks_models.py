@@ -1,17 +1,19 @@
 """A classifier of any convention is called as it wants to be, and all that it holds is found."""
 
 from types import SimpleNamespace
+from unittest import SkipTest
 
 import pytest
 import torch
 from torch import nn
 
-from oneblock.checks import IdsAdapter, Model, diagnose_model, model_of
+from oneblock.checks import MODEL_CHECKS, IdsAdapter, Model, diagnose_model, model_of, pytest_model_checks
 from oneblock.checks.models.held import held, hidden
 from oneblock.checks.models.model import ids_adapter_for
 from oneblock.checks.models.probes import length, longest, padded, ragged, tables, texts
 from oneblock.classifier import Classifier
 from oneblock.errors import ArgumentError, ShapeError
+from oneblock.mutants.catalogue import MISTAKES
 
 IDS = torch.tensor([[3, 4, 0], [2, 2, 5]])
 VALID = IDS != 0
@@ -152,3 +154,15 @@ def test_the_table_of_words_is_that_which_is_called_with_the_ids():
     two = Two()
     (found,) = tables(model_of(two, 13))
     assert torch.equal(found.weight, two.words.weight)
+
+
+TestClassifier = pytest_model_checks(lambda: Classifier(**SIZES), V=13, L=11)  # a reader's three lines, of which one is skipped
+
+
+def test_a_readers_suite_has_a_test_a_check_and_fails_as_the_report_does():
+    suite = pytest_model_checks(lambda: model_of(MISTAKES["last_position"].build(6, 2, 7), 13))
+    assert [name for name in vars(suite) if name.startswith("test_")] == [f"test_{check}" for check in MODEL_CHECKS]
+    with pytest.raises(AssertionError, match="Is blind to padding: failed"):
+        suite().test_logits_padding()
+    with pytest.raises(SkipTest, match="This check needs reference"):
+        suite().test_logits_reference()

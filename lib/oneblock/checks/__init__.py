@@ -24,7 +24,7 @@ from oneblock.checks.procedures.diagnosis import (
 from oneblock.checks.procedures.loss import Loss
 from oneblock.checks.procedures.prediction import Prediction
 from oneblock.checks.procedures.step import Step
-from oneblock.checks.pytests import pytest_checks
+from oneblock.checks.pytests import pytest_checks, pytest_model_checks
 from oneblock.checks.report import Report
 from oneblock.checks.subject import Adapter, Subject, subject_of
 
@@ -55,5 +55,6 @@ __all__ = [
     "guard",
     "model_of",
     "pytest_checks",
+    "pytest_model_checks",
     "subject_of",
 ]

@@ -5,8 +5,12 @@ from unittest import SkipTest
 
 from torch import nn
 
-from oneblock.checks.diagnosis import CHECKS, examine
-from oneblock.checks.finding import CRASHED, FAILED, NOT_APPLICABLE
+from oneblock.checks.diagnosis import CHECKS
+from oneblock.checks.examination import examine
+from oneblock.checks.finding import CRASHED, FAILED, NOT_APPLICABLE, Finding
+from oneblock.checks.models.diagnosis import MODEL_CHECKS
+from oneblock.checks.models.model import Call as ModelCall
+from oneblock.checks.models.model import Model, model_of
 from oneblock.checks.report import told
 from oneblock.checks.subject import Call, Subject, subject_of
 
@@ -27,13 +31,31 @@ def pytest_checks(
         D, call, claims: as :func:`oneblock.checks.subject.subject_of` takes them.
     """
 
+    return _suite(CHECKS, lambda: subject_of(factory(), D, call, **claims))
+
+
+def pytest_model_checks(
+    factory: Callable[[], nn.Module | Model], V: int | None = None, call: ModelCall | None = None, **claims: object
+) -> type:
+    """The same for a classifier of token ids::
+
+        TestMyClassifier = pytest_model_checks(lambda: MyClassifier(1000), V=1000)
+
+    Args:
+        factory: makes a classifier, or a :class:`Model`.
+        V, call, claims: as :func:`oneblock.checks.models.model.model_of` takes them.
+    """
+    return _suite(MODEL_CHECKS, lambda: model_of(factory(), V, call, **claims))
+
+
+def _suite(checks: dict[str, Callable[[object], Finding]], make: Callable[[], object]) -> type:
     def test(check: str) -> Callable[[object], None]:
         def run(self: object) -> None:
-            finding = examine(subject_of(factory(), D, call, **claims), CHECKS[check])
+            finding = examine(make(), checks[check])
             if finding.outcome == NOT_APPLICABLE:
                 raise SkipTest("; ".join(told(finding)))
             assert finding.outcome not in (FAILED, CRASHED), "\n".join(told(finding))
 
         return run
 
-    return type("TestChecks", (), {f"test_{check}": test(check) for check in CHECKS})
+    return type("TestChecks", (), {f"test_{check}": test(check) for check in checks})

@@ -70,9 +70,14 @@ class Explorer(Figure):
             controls=entries,
             points=points,
             one_at_a_time=one_at_a_time,
+            **self._words(language),
         )
         self.setting = setting
         self.observe(self._on_ask, "ask")
+
+    def _words(self, language: str) -> dict:
+        """Words that a kind of explorer has beside those of every figure, or in their place."""
+        return {}
 
     def _compute(self, setting: Sequence) -> View:
         values = iter(setting)

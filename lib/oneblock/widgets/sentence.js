@@ -7,9 +7,9 @@ const STEPS = [8, 40]; // pixels from one value to the next, at least and at mos
 
 // A line of text. A piece that is a number is a control's place; the others are texts with {k} for what follows it.
 export function renderSentence({ model, el }) {
-  const { frame, controls, ui } = model.get("figure");
+  const { frame, controls, hint } = model.get("figure");
   const live = model.get("live");
-  const drags = controls.map((control, k) => draggedNumber(control, (value) => set(k, value), live, ui));
+  const drags = controls.map((control, k) => draggedNumber(control, (value) => set(k, value), live, hint));
   const texts = frame.pieces.map((piece) => (typeof piece === "number" ? drags[piece].element : h("span")));
   const status = h("small", { class: "ob-status" });
   const spoken = h("span", { class: "ob-spoken", role: "status" });
@@ -54,7 +54,7 @@ export function placeByWay(place, way, last, live) {
   return live ? Math.round(20 * to) / 20 : Math.round(to);
 }
 
-function draggedNumber({ label, values }, onchange, live, ui) {
+function draggedNumber({ label, values }, onchange, live, hint) {
   const numbers = values.map(Number);
   const last = numbers.length - 1;
   const isWhole = numbers.every(Number.isInteger);
@@ -66,7 +66,7 @@ function draggedNumber({ label, values }, onchange, live, ui) {
     class: "ob-drag",
     role: "slider",
     tabindex: 0,
-    title: ui.drag,
+    title: hint,
     style: `min-width: ${Math.max(...values.map((text) => text.length))}ch`,
     "aria-label": label,
     "aria-valuemin": numbers[0],

@@ -14,8 +14,11 @@ from oneblock.widgets.explorer import Explorer
 from oneblock.widgets.figure import PAYLOAD_LIMIT
 from oneblock.widgets.numbers import nested
 from oneblock.widgets.view import Numbers, View, check_text, fill, plain
+from oneblock.words import words
 
 NO_BREAK = "\u00a0"
+KERNEL = ("computing", "by_kernel", "not_answering")
+"""What is said of the kernel while a number is computed, and after."""
 
 
 class Sentence(Explorer):
@@ -67,6 +70,11 @@ class Sentence(Explorer):
             if fields.count(name) != 1:
                 raise ArgumentError("template", f"with {{{name}}} in it, once", template)
         super().__init__(function, title="", digits=digits, limit=limit, language=language, **controls)
+
+    def _words(self, language: str) -> dict:
+        """A page has many sentences; each carries the few words that it needs."""
+        text = words(language)
+        return {"ui": {name: text["ui"][name] for name in KERNEL}, "hint": text["sentence"]["hint"]}
 
     def _shown(self, result: object) -> View:
         due = {field for _, field in self._pieces if field is not None} - set(self._places)

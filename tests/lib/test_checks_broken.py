@@ -126,6 +126,26 @@ class MaskTooWeak(PreNorm):
         self.self_attn = WeaklyMasked(D, H)
 
 
+class NormAfterEachBranch(Reader):
+    """Right in itself: the norms close the branches."""
+
+    def forward(self, x, valid_tokens=None):
+        u = x + self.norm1(self.read(x, valid_tokens))
+        return u + self.norm2(self.process(u))
+
+
+@breaks("sublayers_off", "gradient_agrees")
+class NormAfterEachBranchAndTheSkipDetached(NormAfterEachBranch):
+    def forward(self, x, valid_tokens=None):
+        return super().forward(x, valid_tokens) - x + x.detach()
+
+
+@breaks("sublayers_off")
+class NormAfterEachBranchAndTheSkipHalved(NormAfterEachBranch):
+    def forward(self, x, valid_tokens=None):
+        return super().forward(x, valid_tokens) - x / 2
+
+
 @breaks("sublayers_off")
 class NoAttentionResidual(Reader):
     def forward(self, x, valid_tokens=None):

@@ -106,3 +106,15 @@ def test_a_block_with_the_parameters_of_torchs_layer_is_compared_in_the_order_th
 def test_a_causal_block_is_compared_with_torchs_causal_layer():
     report = diagnose(CausalPreNorm(D, H, F), causal=True)
     assert skipped(report) == {"permutation_equivariance"} and report["official_parity"].outcome == PASSED
+
+
+class NormAfterEachBranch(NoMask):
+    def forward(self, x):
+        u = x + self.ln_1(self.attn(x, x, x, need_weights=False)[0])
+        return u + self.ln_2(self.mlp(u))
+
+
+def test_a_norm_after_each_branch_is_a_third_order_and_no_mistake():
+    report = diagnose(NormAfterEachBranch(), D)
+    assert skipped(report) == {"padding_leak", "residual_ratio", "official_parity"}
+    assert report["sublayers_off"].note == "nearest: norm after each branch"

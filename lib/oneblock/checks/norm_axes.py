@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -46,12 +47,24 @@ def _gaps(norm: nn.Module, x: Tensor, other: Tensor) -> Iterator[tuple[str, floa
 def _formulas(norm: nn.Module, x: Tensor) -> Iterator[Tensor]:
     """LayerNorm and RMSNorm by the norm's own γ, β and ε, in float64; γ may be stored as its distance from 1."""
     wide = x.double()
-    weight, bias = getattr(norm, "weight", None), getattr(norm, "bias", None)
-    eps = next((value for name in ("eps", "variance_epsilon", "epsilon") if (value := getattr(norm, name, None))), None)
-    eps = torch.finfo(x.dtype).eps if eps is None else eps
-    shift = 0.0 if bias is None else bias.double()
-    gammas = [1.0] if weight is None else [weight.double(), 1 + weight.double()]
-    centred = wide - wide.mean(-1, keepdim=True)
-    for row in (centred, wide):
-        for gamma in gammas:
-            yield (row / (row.square().mean(-1, keepdim=True) + eps).sqrt() * gamma + shift).to(x.dtype)
+    gammas, betas = _vectors(norm)
+    for row, eps in product((wide - wide.mean(-1, keepdim=True), wide), _epsilons(norm, x)):
+        scaled = row / (row.square().mean(-1, keepdim=True) + eps).sqrt()
+        for gamma, beta in product(gammas, betas):
+            for factor in (gamma, 1 + gamma):
+                yield (scaled * factor + beta).to(x.dtype)
+
+
+def _vectors(norm: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """What may be γ, and what may be β: by their names in torch, or each vector of a norm that has others."""
+    none, own = torch.zeros((), dtype=torch.float64), {name: value.double() for name, value in norm.named_parameters()}
+    if not own.keys() <= {"weight", "bias"}:
+        return [*own.values()], [none, *own.values()]
+    return [own.get("weight", none)], [own.get("bias", none)]
+
+
+def _epsilons(norm: nn.Module, x: Tensor) -> list[float]:
+    """ε under one of its names; without one that of ``nn.RMSNorm``, or none at all."""
+    named = (getattr(part, name, None) for part in norm.modules() for name in ("eps", "variance_epsilon", "epsilon"))
+    eps = next((value for value in named if value is not None), None)
+    return [torch.finfo(x.dtype).eps, 0.0] if eps is None else [eps]

@@ -34,6 +34,10 @@ KNOWN = {
 }
 
 
+BETA = 1e-3
+"""How far a row that was added to a larger one may be from itself: rounding is that of the sum."""
+
+
 class Heads(NamedTuple):
     """Which rows of the map to 3D are q, k and v, head by head; ``note`` says it in words."""
 
@@ -46,13 +50,14 @@ def standard_layers(subject: Subject) -> tuple[Subject, dict[str, nn.Transformer
     """The block as it was run, and torch's layer with its parameters in either order of sublayer and norm, by name.
 
     There is none where a parameter is of another kind or in excess, where positions are told apart, where φ is not
-    known, where chance cannot be taken out, and where the FFN does not read what the attention gave.
+    known, where chance cannot be taken out, where the FFN does not read what the attention gave, and where norms stand
+    behind the branches.
     """
     bench, found = Bench(subject), find(subject)
     parts = None if subject.positions or not _steadied(bench) else roles(bench.subject, found)
     given = batch(subject)
     mask = given.valid_tokens if subject.takes_mask else None
-    if parts is None or not _one_after_the_other(bench, found, given.x, mask):
+    if parts is None or not _one_after_the_other(bench, found, given.x, mask) or _norms_close_the_branches(bench, found, given.x, mask):
         return bench.subject, {}
     bench.run(given.x, mask)
     phi, heads = _activation(bench, found), _heads(bench, found, parts, mask)
@@ -85,6 +90,12 @@ def _one_after_the_other(bench: Bench, found: Found, x: Tensor, mask: Tensor | N
             return False
         given.append(bench.seen[opening].given)
     return apart(*given) > rounding(x.dtype)
+
+
+def _norms_close_the_branches(bench: Bench, found: Found, x: Tensor, mask: Tensor | None) -> bool:
+    """Whether both branches, switched off, still add one row to all: the β of norms behind them."""
+    added = bench.run(x, mask, (*found.attention_last, *found.ffn_last)) - x
+    return bool(added.abs().max() > rounding(x.dtype) * x.abs().max()) and apart(added[:1, :1].expand_as(added), added) <= BETA
 
 
 def _activation(bench: Bench, found: Found) -> tuple[str, Callable[[Tensor], Tensor]] | None:

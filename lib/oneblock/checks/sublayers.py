@@ -9,7 +9,7 @@ from oneblock.checks.parts import find, switch_off
 from oneblock.checks.probes import apart, copied, quiet, roughened, rounding, rows, seed_all
 from oneblock.checks.subject import Subject
 
-PRE, POST = "Pre-LN", "Post-LN"
+PRE, POST, BRANCH = "Pre-LN", "Post-LN", "norm after each branch"
 
 
 class _Fixed(nn.Module):
@@ -27,7 +27,8 @@ def sublayers_off(subject: Subject) -> Finding:
     """Both branches off, Pre-LN is ``y = x`` and Post-LN ``y = LN₂(LN₁(x))``; then one of them is off.
 
     Of Pre-LN the gradient is the identity, too, and one branch alone is added: twice its last map moves ``y`` twice as
-    far. Of Post-LN each norm closes its sum: put a fixed row in its place, and nothing before it is to be seen.
+    far. Where a norm closes each branch, as in Swin V2 or OLMo 2, ``y = x + β₁ + β₂``, and what is added is that norm's
+    row. Of Post-LN each norm closes its sum: put a fixed row in its place, and nothing before it is to be seen.
     """
     rough = quiet(roughened(subject))
     found, x = find(rough), rows(subject)
@@ -37,12 +38,12 @@ def sublayers_off(subject: Subject) -> Finding:
     order = min(distance, key=distance.get)
     measured = {f"{order}, both off": distance[order]}
     if distance[order] <= rounding(x.dtype):
-        measured |= _pre_claims(rough, found, x) if order == PRE else _post_claims(rough, found, x)
+        measured |= _post_claims(rough, found, x) if order == POST else _pre_claims(rough, found, x)
     return judged("sublayers_off", measured, rounding(x.dtype), f"nearest: {order}")
 
 
 def order_of(subject: Subject) -> str | None:
-    """``"Pre-LN"``, ``"Post-LN"``, or ``None`` where it is neither or cannot be told."""
+    """``"Pre-LN"``, ``"Post-LN"``, ``"norm after each branch"``, or ``None`` where it is none of them or cannot be told."""
     rough = quiet(roughened(subject))
     found, x = find(rough), rows(subject)
     if not found.has_branches:
@@ -65,8 +66,14 @@ def _without(subject: Subject, off: tuple[str, ...], x: Tensor) -> Tensor:
 
 
 def _orders(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
-    """How far the block, both branches off, is from the identity, and from its two norms one after the other."""
+    """How far the block, both branches off, is from the identity, and from its two norms one after the other.
+
+    Norms that close the branches leave their β when these are off, the same row everywhere; RMSNorm leaves none.
+    """
     y = _without(subject, (*found.attention_last, *found.ffn_last), x)
+    shifted = apart(x + (y - x).mean((0, 1)), y)
+    if shifted <= rounding(x.dtype) and any(_closed(subject, found, off, x) for off in (found.ffn_last, found.attention_last)):
+        return {BRANCH: shifted}
     norms = [subject.block.get_submodule(name) for name in found.norms]
     if len(norms) != 2:
         return {PRE: apart(x, y)}
@@ -76,29 +83,40 @@ def _orders(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
 
 def _pre_claims(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
     claims = {"gradient of both off": _gradient_gap(subject, found, x)}
+    neither = _without(subject, (*found.attention_last, *found.ffn_last), x)
     for name, on, off in (
         ("attention alone", found.attention_last, found.ffn_last),
         ("FFN alone", found.ffn_last, found.attention_last),
     ):
-        if len(on) == 1:
+        if len(on) == 1 and not _closed(subject, found, off, x):
             once, twice = _without(subject, off, x), _without(_scaled(subject, on[0]), off, x)
-            claims[f"{name}, doubled"] = apart(2 * once - x, twice)
+            claims[f"{name}, doubled"] = apart(2 * once - neither, twice)
     return claims
 
 
+def _closed(subject: Subject, found: Found, off: tuple[str, ...], x: Tensor) -> bool:
+    """Whether a norm ends the branch that is on: a fixed row in the place of that norm is what the branch adds."""
+    row = _row(subject, x)
+    gaps = (
+        apart(_without(_fixed(subject, name, 0 * row), off, x) + row, _without(_fixed(subject, name, row), off, x))
+        for name in found.norms
+    )
+    return any(gap <= rounding(x.dtype) for gap in gaps)
+
+
 def _post_claims(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
-    first, last = _in_order(subject, found, x)
-    alone = [_without(_fixed(subject, first), off, x) for off in (found.ffn_last, (*found.attention_last, *found.ffn_last))]
+    (first, last), row = _in_order(subject, found, x), _row(subject, x)
+    alone = [_without(_fixed(subject, first, row), off, x) for off in (found.ffn_last, (*found.attention_last, *found.ffn_last))]
     return {
         "first norm closes the first sum": apart(alone[1], alone[0]),
-        "last norm closes the last sum": apart(_row(subject, x).expand_as(x), _without(_fixed(subject, last), (), x)),
+        "last norm closes the last sum": apart(row.expand_as(x), _without(_fixed(subject, last, row), (), x)),
     }
 
 
 def _in_order(subject: Subject, found: Found, x: Tensor) -> tuple[str, str]:
     """The two norms, the one whose fixed row is the output last."""
-    due = _row(subject, x).expand_as(x)
-    gaps = {name: apart(due, _without(_fixed(subject, name), (), x)) for name in found.norms}
+    row = _row(subject, x)
+    gaps = {name: apart(row.expand_as(x), _without(_fixed(subject, name, row), (), x)) for name in found.norms}
     return tuple(sorted(gaps, key=gaps.get, reverse=True))
 
 
@@ -106,9 +124,9 @@ def _row(subject: Subject, x: Tensor) -> Tensor:
     return torch.linspace(-1, 1, subject.D, dtype=torch.float64).to(x)
 
 
-def _fixed(subject: Subject, norm: str) -> Subject:
+def _fixed(subject: Subject, norm: str, row: Tensor) -> Subject:
     changed = copied(subject)
-    changed.block.set_submodule(norm, _Fixed(_row(subject, subject.like)))
+    changed.block.set_submodule(norm, _Fixed(row))
     return changed
 
 

@@ -9,6 +9,7 @@ from torch import nn
 from oneblock.blocks import PostNorm, PreNorm
 from oneblock.checks import CHECKS, Adapter, diagnose, examine, subject_of
 from oneblock.checks.finding import NOT_APPLICABLE, PASSED
+from oneblock.mutants.plain import Plain
 
 D, H, F = 24, 4, 40  # an even number of heads: torch's fast path takes no other
 OPTIONS = list(product((torch.float32, torch.float64), ("relu", "gelu"), (True, False), (True, False)))
@@ -72,6 +73,10 @@ def skipped(report):
 
 def test_without_a_mask_the_check_of_padding_is_not_applicable():
     assert skipped(diagnose(NoMask(), D, Adapter())) == {"padding_leak"}
+
+
+def test_a_block_that_takes_its_norms_numbers_and_never_calls_them_is_in_order():
+    assert skipped(diagnose(Plain(D, H, F, dropout=0.1))) == set()
 
 
 @pytest.mark.parametrize("meaning", ["padding", "additive"])

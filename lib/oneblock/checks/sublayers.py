@@ -1,7 +1,7 @@
 """Where do the sums and the norms stand? Each sublayer is switched off in turn, and the rest must be what the order says."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.found import Found
@@ -10,17 +10,6 @@ from oneblock.checks.probes import apart, copied, quiet, roughened, rounding, ro
 from oneblock.checks.subject import Subject
 
 PRE, POST, BRANCH = "Pre-LN", "Post-LN", "norm after each branch"
-
-
-class _Fixed(nn.Module):
-    """In place of a norm: one row, whatever comes in."""
-
-    def __init__(self, row: Tensor) -> None:
-        super().__init__()
-        self.row = row
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.row.expand_as(x)
 
 
 def sublayers_off(subject: Subject) -> Finding:
@@ -125,8 +114,9 @@ def _row(subject: Subject, x: Tensor) -> Tensor:
 
 
 def _fixed(subject: Subject, norm: str, row: Tensor) -> Subject:
+    """A copy in which that norm gives one row, whatever comes in; it stays there for blocks that read its γ or ε."""
     changed = copied(subject)
-    changed.block.set_submodule(norm, _Fixed(row))
+    changed.block.get_submodule(norm).register_forward_hook(lambda _, given, y: row.expand_as(y))
     return changed
 
 

@@ -47,7 +47,8 @@ def _maps_to(model: nn.Module, D: int) -> list[nn.Module]:
     """The maps back to D in the blocks, the modules that hold an attention: a map of the head is none of these."""
     paths = [name.rpartition(".") for name, _ in model.named_modules()]
     blocks = tuple(f"{block}." for block, _, own in paths if block and ATTENTION.search(own))
-    return [part for name, part in model.named_modules() if name.startswith(blocks) and isinstance(part, nn.Linear) and part.out_features == D]
+    inside = [part for name, part in model.named_modules() if name.startswith(blocks)]
+    return [part for part in inside if isinstance(part, nn.Linear) and part.out_features == D]
 
 
 def _multiplied(model: Model, parts: list[nn.Module]) -> Model:

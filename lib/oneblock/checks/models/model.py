@@ -49,7 +49,8 @@ class Model:
         call: ``call(model, token_ids, valid_tokens)`` gives logits ``[N, C]``, a tuple that begins with them, or
             something that has them as ``logits``.
         takes_mask: whether ``valid_tokens`` reaches the model; if not, it knows padding by its id. Of an
-            :class:`IdsAdapter` it is known, of a function it has to be said.
+            :class:`IdsAdapter` it is known, of a function it has to be said. A model that takes a mask and also looks
+            for the id, as for the last token of a text, does not take one in this sense: say ``False``.
         padding: the id of padding, which stands behind a text.
         L: the longest text that the model takes; without it the checks try 11 tokens at most.
         C: the number of classes; without it that of the first logits.

@@ -112,7 +112,8 @@ def loss_finite(loss: Loss) -> Finding:
             given = (size * logits).to(dtype)
             came, slope = loss.of(given, classes, real), _slope(loss, given, classes, real)
             fits = came.ndim == 0 and came.dtype == dtype and bool(came.isfinite())
-            measured[f"{str(dtype).removeprefix('torch.')}, logits × {size:g}"] = float(not fits) + float((~slope.isfinite()).sum())
+            name = f"{str(dtype).removeprefix('torch.')}, logits × {size:g}"
+            measured[name] = float(not fits) + float((~slope.isfinite()).sum())
     return judged("loss_finite", measured, 0.0)
 
 

@@ -81,7 +81,8 @@ def prediction_keeps(prediction: Prediction) -> Finding:
         recording = torch.is_grad_enabled()
     changed = [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]
     frozen = learning != [parameter.requires_grad for parameter in model.parameters()]
-    measured = {"tensors that changed": float(len(changed)), "requires_grad changed": float(frozen), "gradients off": float(not recording)}
+    measured = {"tensors that changed": float(len(changed))}
+    measured |= {"requires_grad changed": float(frozen), "gradients off": float(not recording)}
     return judged("prediction_keeps", measured, 0.0, listed(changed))
 
 

@@ -76,7 +76,8 @@ def step_follows(step: Step) -> Finding:
     """
     inputs, classes = step.batches[0]
     sizes = SIZES if inputs.is_floating_point() else {"the": 1}
-    return judged("step_follows", {f"{name} gradient": _gap(step, size * inputs, classes) for name, size in sizes.items()}, _threshold(step))
+    measured = {f"{name} gradient": _gap(step, size * inputs, classes) for name, size in sizes.items()}
+    return judged("step_follows", measured, _threshold(step))
 
 
 def step_moves(step: Step) -> Finding:
@@ -88,7 +89,8 @@ def step_moves(step: Step) -> Finding:
     step.step(model, optimizer, *step.batches[0])
     moved = {name for name, value in model.named_parameters() if not torch.equal(value, start.get_parameter(name))}
     woken = [name for name, value in model.named_parameters() if value is frozen and name in moved]
-    measured = {"parameters that stayed": float(len(due - moved)), "frozen ones that moved": float(len(woken)), "out of training": float(not model.training)}
+    measured = {"parameters that stayed": float(len(due - moved)), "frozen ones that moved": float(len(woken))}
+    measured["out of training"] = float(not model.training)
     return judged("step_moves", measured, 0.0, listed([*sorted(due - moved), *woken]))
 
 
@@ -134,7 +136,8 @@ def _slopes(model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[str, Tens
     learning = {name: value for name, value in model.named_parameters() if value.requires_grad}
     with torch.enable_grad():
         loss = cross_entropy(model(inputs), classes)
-    return dict(zip(learning, torch.autograd.grad(loss, list(learning.values()), allow_unused=True, materialize_grads=True), strict=True))
+    slopes = torch.autograd.grad(loss, list(learning.values()), allow_unused=True, materialize_grads=True)
+    return dict(zip(learning, slopes, strict=True))
 
 
 def _flat(model: nn.Module) -> Tensor:

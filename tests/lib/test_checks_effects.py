@@ -212,6 +212,60 @@ class Turned(Fused):
         self.f = nn.Sequential(Transposed(D, F), nn.GELU(), Transposed(F, D))
 
 
+class TwoBehind(Fused):
+    """Two maps end the attention: one of them alone cannot be said to."""
+
+    def __init__(self):
+        super().__init__()
+        self.o = nn.Sequential(nn.Linear(D, D), nn.Linear(D, D))
+
+
+class AttentionOnly(Fused):
+    def __init__(self):
+        super().__init__()
+        del self.f, self.b
+
+    def forward(self, x, mask=None):
+        return x + self.read(self.a(x), mask)
+
+
+class NoResidualBehind(Fused):
+    """The FFN's last map off, nothing is left: no row depends on another token then, either."""
+
+    def forward(self, x, mask=None):
+        return self.f(self.b(x + self.read(self.a(x), mask)))
+
+
+class TorchsAttention(NoResidualBehind):
+    """Its maps are not called, and cannot be seen; its type is known."""
+
+    def __init__(self):
+        super().__init__()
+        self.look = nn.MultiheadAttention(D, H, batch_first=True)
+
+    def read(self, x, mask):
+        return self.look(x, x, x, key_padding_mask=None if mask is None else ~mask)[0]
+
+
+class NoMapsAtAll(NoResidualBehind):
+    """The attention is made of bare parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.o = nn.Parameter(torch.randn(3 * D, D) / 5), nn.Parameter(torch.randn(D, D) / 5)
+
+    def cut(self, x):
+        return functional.linear(x, self.qkv).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
+
+    def read(self, x, mask):
+        return functional.linear(mixed(*self.cut(x), mask).transpose(1, 2).flatten(2), self.o)
+
+    def __setattr__(self, name, value):
+        if isinstance(value, nn.Parameter):
+            self._modules.pop(name, None)
+        super().__setattr__(name, value)
+
+
 FOUND = {
     # norms, inside the attention, last of it, first and last of the FFN
     Fused: ("a b", "qkv", "o", "f.0", "f.2"),
@@ -245,7 +299,24 @@ def test_parts_are_found_by_what_they_do(kind):
     assert [" ".join(names) for names in came] == list(FOUND[kind]) and not found.attentions
 
 
-@pytest.mark.parametrize("seed, kind", [(seed, kind) for seed in range(20) for kind in list(FOUND)[seed % 5 :: 5]])
+@pytest.mark.parametrize(
+    "kind, attention_last, ffn_last",
+    [
+        (TwoBehind, "", None),
+        (AttentionOnly, "o", ""),
+        (NoResidualBehind, "o", "f.2"),
+        (TorchsAttention, "look.out_proj", "f.2"),
+        (NoMapsAtAll, "", None),
+    ],
+)
+def test_nothing_is_found_where_two_answers_are_possible_or_none_is_to_be_seen(kind, attention_last, ffn_last):
+    torch.manual_seed(0)
+    found = find(Subject(kind(), D, Adapter("real", "mask"), takes_mask=True))
+    assert " ".join(found.attention_last) == attention_last
+    assert ffn_last is None or " ".join(found.ffn_last) == ffn_last
+
+
+@pytest.mark.parametrize("seed, kind", [(seed, kind) for seed in range(20) for kind in list(FOUND)[seed % 7 :: 7]])
 def test_a_block_that_is_right_is_not_accused_whatever_its_names(seed, kind):
     torch.manual_seed(seed)
     report = diagnose(kind().to((torch.float32, torch.float64)[seed % 2]), D, Adapter("real", "mask"))

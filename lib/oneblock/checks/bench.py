@@ -8,8 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from oneblock.attention import MultiHeadAttention
 from oneblock.checks.probes import answer, quiet, roughened
 from oneblock.checks.subject import Subject
+
+WHOLE = (nn.MultiheadAttention, MultiHeadAttention)
+"""Attentions whose maps torch reads without calling them: they are known by their type, and not seen on the bench."""
 
 
 class Seen(NamedTuple):

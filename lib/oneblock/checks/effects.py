@@ -38,15 +38,17 @@ class Effects:
         """The map to D that is given rows of several tokens, and without which no row depends on another token.
 
         If that holds of several, it is the first, as long as the others have work to do without it: they end later
-        sublayers. Else they may be one chain, and none is found.
+        sublayers. Else they may be one chain, and none is found. Nor is one whose work begins behind the mixing: it ends
+        another sublayer, and the attention is not to be seen.
         """
         moved = self.bench.run(self.changed)
         after = dict(self.bench.seen)
         if not self._mixes(self.y, moved):
             return ()
-        given_several = [name for name in self._to_width(self.maps) if self._mixes(self.seen[name].given, after[name].given)]
-        ending = [name for name in given_several if not self._mixes(self._without(name), self._without(name, x=self.changed))]
-        return tuple(ending[:1]) if ending and all(self._works_without(ending[0], other) for other in ending[1:]) else ()
+        mixed = [name for name in self.maps if self._mixes(self.seen[name].given, after[name].given)]
+        ending = [name for name in self._to_width(mixed) if not self._mixes(self._without(name), self._without(name, x=self.changed))]
+        chained = any(not self._works_without(ending[0], other) for other in ending[1:])
+        return tuple(ending[:1]) if ending and not chained and not {*self.inside(tuple(ending[:1]))} & {*mixed} else ()
 
     def inside(self, last: tuple[str, ...]) -> tuple[str, ...]:
         """The maps that act through the maps ``last`` only."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from oneblock.attention import MultiHeadAttention
+from oneblock.checks.bench import WHOLE
 from oneblock.checks.effects import Effects
 from oneblock.checks.found import Found
 from oneblock.checks.guard import guard
@@ -49,9 +49,9 @@ def _by_name(subject: Subject) -> Found:
     last = [_last(named, attention, D) for attention in attentions]
     free = _left([name for name, module in named.items() if isinstance(module, nn.Linear)], attentions)
     found = Found(
-        tuple(name for name, module in named.items() if name and _norms(module, D)),
-        tuple(attentions),
-        tuple(attentions),
+        _outermost([name for name, module in named.items() if name and _norms(module, D)]),
+        attentions,
+        attentions,
         tuple(last) if None not in last else (),
         tuple(name for name in free if named[name].in_features == D),
         tuple(name for name in free if named[name].out_features == D),
@@ -61,13 +61,14 @@ def _by_name(subject: Subject) -> Found:
 
 def _by_effect(subject: Subject, by_name: Found) -> Found:
     effects = Effects(subject)
-    last = names_of(subject.attention_out) or effects.attention_last() or by_name.attention_last
+    known = any(isinstance(subject.block.get_submodule(name), WHOLE) for name in by_name.attentions)
+    last = names_of(subject.attention_out) or (() if known else effects.attention_last()) or by_name.attention_last
     inside = _left(effects.inside(last), by_name.attentions) if last else ()
     taken = (*by_name.attentions, *inside, *last)
     free = _left(effects.maps, taken)
     found = replace(
         by_name,
-        norms=_in_order(subject.block, (*by_name.norms, *effects.norms())),
+        norms=_outermost(_in_order(subject.block, (*by_name.norms, *effects.norms()))),
         attention_inside=(*by_name.attentions, *inside),
         attention_last=last,
         ffn_first=_in_order(subject.block, (*_left(by_name.ffn_first, taken), *effects.taking_rows(free))),
@@ -83,17 +84,17 @@ def _as_told(subject: Subject, found: Found) -> Found:
 
 
 def _attends(name: str, module: nn.Module) -> bool:
-    if isinstance(module, (nn.MultiheadAttention, MultiHeadAttention)):
+    if isinstance(module, WHOLE):
         return True
     spoken = ATTENTION.search(type(module).__name__) or ATTENTION.search(name.rpartition(".")[2])
-    return bool(spoken) and any(isinstance(part, nn.Linear) for part in module.modules())
+    return bool(spoken) and type(module) is not nn.ModuleList and any(isinstance(part, nn.Linear) for part in module.modules())
 
 
 def _norms(module: nn.Module, D: int) -> bool:
-    """A norm over rows of D, or over more; norms of single heads are none of these."""
-    if not NORM.search(type(module).__name__) or any(True for _ in module.children()):
+    """A norm over rows of D, or over more axes; those of a head's width or the FFN's are none of these."""
+    if not NORM.search(type(module).__name__) or any(isinstance(part, nn.Linear) for part in module.modules()):
         return False
-    return all(parameter.numel() >= D for parameter in module.parameters())
+    return all(parameter.numel() == D or (parameter.numel() > D and parameter.ndim > 1) for parameter in module.parameters())
 
 
 def _in_order(block: nn.Module, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -101,8 +102,8 @@ def _in_order(block: nn.Module, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name, _ in block.named_modules(remove_duplicate=False) if name in names)
 
 
-def _outermost(names: list[str]) -> list[str]:
-    return [name for name in names if not any(name != other and _within(name, other) for other in names)]
+def _outermost(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if not any(name != other and _within(name, other) for other in names))
 
 
 def _left(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:

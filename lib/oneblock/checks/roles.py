@@ -7,13 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear
 
-from oneblock.attention import MultiHeadAttention
-from oneblock.checks.bench import is_map
+from oneblock.checks.bench import WHOLE, is_map
 from oneblock.checks.found import Found
 from oneblock.checks.probes import apart, rounding, rows
 from oneblock.checks.subject import Subject
 
-WHOLE = (nn.MultiheadAttention, MultiHeadAttention)
 NAMES_OF_EPS = ("eps", "epsilon", "variance_epsilon")
 USUAL_EPS = (1e-5, 1e-6, 1e-3, 1e-8, 1e-12)
 SHIFT, CENTRED, SMALL = 3.0, 1e-3, 1e-2

@@ -272,6 +272,25 @@ def test_a_curve_takes_any_place(activations):
     assert numbers_in(heights) == pytest.approx([-0.777, *(ACTIVATIONS[name](at).item() for name in head[1:])], rel=5e-6)
 
 
+def test_a_number_dragged_in_a_sentence_takes_values_off_the_grid(activations):
+    line = activations.locator(".jp-OutputArea .ob-line")
+    number, status = line.get_by_role("slider", name="ε", exact=True), activations.locator(".jp-OutputArea .ob-sentence .ob-status")
+    number.scroll_into_view_if_needed()
+    box, mouse = number.bounding_box(), activations.mouse
+    mouse.move(box["x"] + 9, box["y"] + 9)
+    mouse.down()
+    mouse.move(box["x"] + 9 - 17, box["y"] + 9)  # half a step: between 1e-6 and 1e-5
+    mouse.up()
+    shown = number.text_content()
+    eps = float(shown)
+    assert 2e-6 < eps < 8e-6
+    status.filter(has_text=BY_KERNEL).wait_for(timeout=30_000)
+    due = 0.001 / (1e-6 + eps) ** 0.5
+    assert line.text_content() == f"With ε = {shown}, and so √ε = {eps**0.5:.2g}, the first number of LN([0.001, −0.001]) is {due:.4f}."
+    number.press("ArrowRight")
+    assert "is 0.3015." in line.text_content() and status.text_content() == ""
+
+
 def test_without_its_kernel_a_figure_says_so_and_the_grid_still_works(lab, explorer):
     sessions = [session for session in lab.request("GET", "sessions") if session["path"].endswith("03_by_hand.ipynb")]
     lab.request("DELETE", f"kernels/{sessions[0]['kernel']['id']}")

@@ -212,6 +212,17 @@ class Turned(Fused):
         self.f = nn.Sequential(Transposed(D, F), nn.GELU(), Transposed(F, D))
 
 
+class ReadsItsNorms(Fused):
+    """Post-LN; γ and β are handed to a function, and the norms are never called."""
+
+    def normed(self, norm, x):
+        return functional.layer_norm(x, (D,), norm.weight, norm.bias)
+
+    def forward(self, x, mask=None):
+        u = self.normed(self.a, x + self.read(x, mask))
+        return self.normed(self.b, u + self.f(u))
+
+
 class TwoBehind(Fused):
     """Two maps end the attention: one of them alone cannot be said to."""
 
@@ -280,6 +291,7 @@ FOUND = {
     Scaled: ("a b", "qkv", "o", "f.0", "f.2"),
     Turned: ("a b", "qkv", "o", "f.0", "f.2"),
     OwnFunction: ("a b", "qkv", "o", "f.0", "f.2"),
+    ReadsItsNorms: ("a b", "qkv", "o", "f.0", "f.2"),
     Odd: ("a b", "qkv", "o", "f.w1", "f.w2"),
 }
 COMPARED = {
@@ -287,6 +299,7 @@ COMPARED = {
     HeadByHead: "norm_first=True, gelu, 3 heads, k v q head by head",
     Last: "norm_first=False, relu, 3 heads, q, k, v = look.two, look.three, look.one",
     Turned: "norm_first=True, gelu, 3 heads, q k v one after the other",
+    ReadsItsNorms: "norm_first=False, gelu, 3 heads, q k v one after the other",
     OwnFunction: "norm_first=True, Wave, 3 heads, q k v one after the other",
 }
 

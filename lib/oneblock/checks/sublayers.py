@@ -94,7 +94,10 @@ def _closed(subject: Subject, found: Found, off: tuple[str, ...], x: Tensor) -> 
 
 
 def _post_claims(subject: Subject, found: Found, x: Tensor) -> dict[str, float]:
-    (first, last), row = _in_order(subject, found, x), _row(subject, x)
+    """None where the norms are not called, as by a block that hands their γ and β to a function itself."""
+    (first, last), row, y = _in_order(subject, found, x), _row(subject, x), _without(subject, (), x)
+    if any(torch.equal(y, _without(_fixed(subject, name, row), (), x)) for name in found.norms):
+        return {}
     alone = [_without(_fixed(subject, first, row), off, x) for off in (found.ffn_last, (*found.attention_last, *found.ffn_last))]
     return {
         "first norm closes the first sum": apart(alone[1], alone[0]),

@@ -90,6 +90,14 @@ class Last(nn.Module):
         return self.q(u + self.down(functional.relu(self.up(u))))
 
 
+class LastWithoutBiases(Last):
+    """Either map of the FFN off, the other one has nothing to do."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(D, D, bias=False), nn.Linear(D, D, bias=False)
+
+
 class Gated(nn.Module):
     """Pre-LN with RMSNorm and SwiGLU, without biases."""
 
@@ -282,6 +290,7 @@ FOUND = {
     Fused: ("a b", "qkv", "o", "f.0", "f.2"),
     HeadByHead: ("a b", "qkv", "o", "f.0", "f.2"),
     Last: ("p q", "look.two look.three look.one", "look.back", "up down", "down"),
+    LastWithoutBiases: ("p q", "look.two look.three look.one", "look.back", "up down", "down"),
     Gated: ("s t", "look.two look.three look.one", "look.back", "w1 w3", "w2"),
     Parallel: ("a", "qkv", "o", "f.0", "f.2"),
     ParallelOfTwoNorms: ("a b", "qkv", "o", "f.0", "f.2"),
@@ -298,6 +307,7 @@ COMPARED = {
     Fused: "norm_first=True, gelu, 3 heads, q k v one after the other",
     HeadByHead: "norm_first=True, gelu, 3 heads, k v q head by head",
     Last: "norm_first=False, relu, 3 heads, q, k, v = look.two, look.three, look.one",
+    LastWithoutBiases: "norm_first=False, relu, 3 heads, q, k, v = look.two, look.three, look.one",
     Turned: "norm_first=True, gelu, 3 heads, q k v one after the other",
     ReadsItsNorms: "norm_first=False, gelu, 3 heads, q k v one after the other",
     OwnFunction: "norm_first=True, Wave, 3 heads, q k v one after the other",
@@ -327,6 +337,44 @@ def test_nothing_is_found_where_two_answers_are_possible_or_none_is_to_be_seen(k
     found = find(Subject(kind(), D, Adapter("real", "mask"), takes_mask=True))
     assert " ".join(found.attention_last) == attention_last
     assert ffn_last is None or " ".join(found.ffn_last) == ffn_last
+
+
+class Row(nn.Module):
+    """One row, whatever comes in: it does not see a factor, but it is no norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.row = nn.Parameter(torch.randn(D))
+
+    def forward(self, x):
+        return self.row.expand_as(x)
+
+
+class Unit(nn.Module):
+    """A norm without a name, of any width."""
+
+    def forward(self, x):
+        return x / x.norm(dim=-1, keepdim=True)
+
+
+class Others(Fused):
+    """Norms of the hidden width and of a head are none of the block's."""
+
+    def __init__(self):
+        super().__init__()
+        self.r, self.s, self.t = Row(), Unit(), Unit()
+        self.f = nn.Sequential(nn.Linear(D, F), Unit(), nn.Linear(F, D))
+
+    def cut(self, x):
+        q, k, v = super().cut(x)
+        return self.s(q), k, v
+
+    def forward(self, x, mask=None):
+        return self.t(super().forward(x, mask)) + self.r(x)
+
+
+def test_a_norm_gives_the_same_for_a_multiple_and_not_for_the_opposite():
+    assert find(Subject(Others(), D, Adapter("real", "mask"), takes_mask=True)).norms == ("a", "b", "t")
 
 
 @pytest.mark.parametrize("seed, kind", [(seed, kind) for seed in range(20) for kind in list(FOUND)[seed % 7 :: 7]])

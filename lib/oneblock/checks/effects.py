@@ -56,11 +56,11 @@ class Effects:
 
     def ffn_last(self, attention_last: tuple[str, ...], outside: Sequence[str]) -> tuple[str, ...]:
         """The map to D, of those ``outside`` the attention, without which no other of them does anything."""
-        bare, ending = self._without(*attention_last), []
+        ending = []
         for name in self._to_width(outside):
             off = self._without(*attention_last, name)
             others = (other for other in outside if other != name)
-            if not self._same(bare, off) and all(self._same(off, self._without(*attention_last, name, other)) for other in others):
+            if all(self._same(off, self._without(*attention_last, name, other)) for other in others):
                 ending.append(name)
         return tuple(ending[-1:])
 

@@ -38,6 +38,27 @@ class GatedLike(nn.Module):
         self.mlp = nn.ModuleDict({"gate": nn.Linear(D, F), "up": nn.Linear(D, F), "down": nn.Linear(F, D)})
 
 
+class ScaledNorm(nn.Module):
+    """A norm that keeps its γ beside another norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.gamma = nn.LayerNorm(D, elementwise_affine=False), nn.Parameter(torch.ones(D))
+
+    def forward(self, x):
+        return self.gamma * self.inner(x)
+
+
+class ListsLike(nn.Module):
+    """Two attentions in a list are two; a norm inside a norm, or of another width than D, is none of the block's."""
+
+    def __init__(self):
+        super().__init__()
+        self.attns = nn.ModuleList(nn.MultiheadAttention(D, H) for _ in range(2))
+        self.mlp = nn.ModuleDict({"up": nn.Linear(D, 2 * D), "norm": nn.LayerNorm(2 * D), "down": nn.Linear(2 * D, D)})
+        self.last = ScaledNorm()
+
+
 @pytest.mark.parametrize(
     "block, norms, attentions, attention_last, ffn_first, ffn_last",
     [
@@ -52,6 +73,7 @@ class GatedLike(nn.Module):
             "output.dense",
         ),
         (GatedLike(), "attn_norm ffn_norm", "attn", "attn.proj", "mlp.gate mlp.up", "mlp.down"),
+        (ListsLike(), "last", "attns.0 attns.1", "attns.0.out_proj attns.1.out_proj", "mlp.up", "mlp.down"),
         (nn.Identity(), "", "", "", "", ""),
         (nn.Sequential(nn.Linear(D, F), nn.ReLU()), "", "", "", "0", ""),
     ],

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+import torch
 
 from oneblock import clinic
 from oneblock.checks import CHECKS, MODEL_CHECKS, Finding
@@ -133,3 +134,13 @@ def test_a_check_that_stopped_or_fired_at_some_seeds_says_so():
 def test_all_of_them_are_told_in_the_same_labels():
     rows = [one_seed(name) for name in ("mask_inverted", "gate_and_up_swapped")]
     assert list(told(rows[0])) == list(told(rows[1])) and all(told(rows[0])[label] for label in list(told(rows[0]))[:3])
+
+
+def test_a_reader_whose_numbers_are_float64_by_default_sees_the_same():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        row = examined("inference_only", seeds=1)
+    finally:
+        torch.set_default_dtype(before)
+    assert row.seen_by[0] == "prediction_repeats" and not any(cell.flags_the_right_one for cell in row.cells.values())

@@ -15,7 +15,7 @@ def sample_model() -> nn.Module:
     """A network in which the mode matters: BatchNorm and dropout, ``[N, 5] → [N, 3]``."""
     with torch.random.fork_rng(devices=[]):
         seed_all(0)
-        return nn.Sequential(nn.Linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Dropout(0.5), nn.Linear(7, 3))
+        return nn.Sequential(nn.Linear(5, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Dropout(0.5), nn.Linear(7, 3)).float()
 
 
 def sample_inputs() -> Tensor:

@@ -63,35 +63,59 @@ def check(name: str, function: Callable, language: str = "en") -> Verdict:
         raise ArgumentError("name", f"one of {', '.join(EXERCISES)}", name)
     if not callable(function):
         raise ArgumentError("function", "a function", function, "give its name, without calling it")
-    exercise, texts = EXERCISES[name], words(language)
-    ui, cases, possible = texts["exercises"], exercise.cases(), dict(exercise.wrong)
+    exercise, texts, right = EXERCISES[name], words(language), []
+    ui, cases = texts["exercises"], exercise.cases()
     for case, given in cases.items():
-        due, handed = torch.as_tensor(exercise.due(*deepcopy(given))).detach(), deepcopy(given)
-        try:
-            got = exercise.run(function, *handed)
-        except Exception as error:  # whatever the reader's lines raise is told
-            problem = ui["raised"].format(f"{type(error).__name__}: {error}".splitlines()[0])
-            return Verdict("failed", ui["failed"].format(name, case, problem))
-        if got is None:
+        run = _run(exercise, function, given, ui)
+        if run.got is None:
             return Verdict("open", ui["open"].format(name, _listed(exercise, given)))
-        made = {mistake: _made(exercise, wrong, given) for mistake, wrong in possible.items()}
-        problem = _difference(got, due, ui) or _written_into(exercise, given, handed, ui)
-        if problem:
-            told = _told(_as_tensor(got, due), due, made, texts)
-            return Verdict("failed", ui["failed"].format(name, case, f"{problem} {told}".strip()))
-        possible = {mistake: wrong for mistake, wrong in possible.items() if _alike(made[mistake], due)}
+        if run.problem:
+            told = _told(_guilty(exercise, run, given, right), texts)
+            return Verdict("failed", ui["failed"].format(name, case, f"{run.problem} {told}".strip()))
+        right.append(given)
     return Verdict("passed", ui["passed"].format(name, "; ".join(cases)))
 
 
-def _made(exercise: Exercise, wrong: Callable, given: tuple) -> Tensor:
-    return torch.as_tensor(exercise.run(wrong, *deepcopy(given))).detach()
+class _Run(NamedTuple):
+    """What a function returned or raised, what was due, and what is wrong with it."""
+
+    got: object
+    due: Tensor
+    problem: str | None
 
 
-def _told(result: Tensor | None, due: Tensor, made: dict[str, Tensor], texts: dict) -> str:
-    """The sentences of the mistakes that give this result, and gave what was due in the cases before."""
+def _run(exercise: Exercise, function: Callable, given: tuple, ui: dict) -> _Run:
+    due, handed = _due(exercise, given), deepcopy(given)
+    try:
+        got = exercise.run(function, *handed)
+    except Exception as error:  # whatever the reader's lines raise is told
+        return _Run(error, due, ui["raised"].format(f"{type(error).__name__}: {error}".splitlines()[0]))
+    if got is None:
+        return _Run(None, due, None)
+    return _Run(got, due, _difference(got, due, ui) or _written_into(exercise, given, handed, ui))
+
+
+def _due(exercise: Exercise, given: tuple) -> Tensor:
+    return torch.as_tensor(exercise.due(*deepcopy(given))).detach()
+
+
+def _guilty(exercise: Exercise, run: _Run, given: tuple, right: list[tuple]) -> list[str]:
+    """The mistakes that give this wrong result, and give what is due in the cases that were right."""
+    result = _as_tensor(run.got, run.due)
+    if result is None or _alike(result, run.due):
+        return []
+
+    def makes(wrong: Callable, given: tuple, value: Tensor) -> bool:
+        return _alike(torch.as_tensor(exercise.run(wrong, *deepcopy(given))).detach(), value)
+
+    candidates = [mistake for mistake, wrong in exercise.wrong.items() if makes(wrong, given, result)]
+    return [mistake for mistake in candidates if all(makes(exercise.wrong[mistake], one, _due(exercise, one)) for one in right)]
+
+
+def _told(mistakes: list[str], texts: dict) -> str:
+    """Their sentences."""
     own, shared = texts["exercises"]["mistakes"], texts["misreadings"]
-    guilty = [m for m, one in made.items() if result is not None and _alike(result, one) and not _alike(one, due)]
-    return f" {texts['ui']['or']} ".join(own.get(mistake) or shared[mistake] for mistake in guilty)
+    return f" {texts['ui']['or']} ".join(own.get(mistake) or shared[mistake] for mistake in mistakes)
 
 
 def _difference(got: object, due: Tensor, ui: dict) -> str | None:

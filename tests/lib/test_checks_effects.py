@@ -266,6 +266,14 @@ class TorchsAttention(NoResidualBehind):
         return self.look(x, x, x, key_padding_mask=None if mask is None else ~mask)[0]
 
 
+class OneMapBehind(TorchsAttention):
+    """A single map behind all: it begins and ends its work alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(D, D)
+
+
 class NoMapsAtAll(NoResidualBehind):
     """The attention is made of bare parameters."""
 
@@ -329,6 +337,7 @@ def test_parts_are_found_by_what_they_do(kind):
         (AttentionOnly, "o", ""),
         (NoResidualBehind, "o", "f.2"),
         (TorchsAttention, "look.out_proj", "f.2"),
+        (OneMapBehind, "look.out_proj", "f"),
         (NoMapsAtAll, "", None),
     ],
 )

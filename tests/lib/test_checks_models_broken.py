@@ -157,6 +157,7 @@ class RowOfPaddingIsAdded(Mine):
 
 
 @breaks("texts_apart", "text 0, alone")
+@breaks("texts_apart", "text 0, others replaced")
 class BatchSecond(Mine):
     def encode(self, x, valid_tokens):
         return self.norm(self.blocks[0](x.transpose(0, 1)).transpose(0, 1))
@@ -233,6 +234,13 @@ class LastBlockForgotten(Mine):
 class EmbeddingDetached(Mine):
     def rows(self, token_ids):
         return super().rows(token_ids).detach()
+
+
+@breaks("parameters_reached", "without a gradient")
+class LastBlockTimesZero(Mine):
+    def encode(self, x, valid_tokens):
+        x = self.blocks[0](x, src_key_padding_mask=~valid_tokens)
+        return self.norm(x + 0 * self.blocks[1](x, src_key_padding_mask=~valid_tokens))
 
 
 @breaks("model_modes", "eval, two seeds")

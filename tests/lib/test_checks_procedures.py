@@ -190,6 +190,13 @@ def back_to_training(model, inputs):
     return answer
 
 
+@breaks(Prediction, "prediction_mode", "parts in another mode")
+def one_part_in_eval(model, inputs):
+    list(model.children())[-1].eval()
+    with torch.no_grad():
+        return model(inputs)
+
+
 @breaks(Loss, "loss_padding", "other classes")
 def classes_of_padding_count(logits, classes, valid_tokens):
     return by_shares(logits, classes, valid_tokens) * (1 + classes.double().square().mean())
@@ -216,6 +223,11 @@ def padding_is_drawn_to_zero(logits, classes, valid_tokens):
 @breaks(Loss, "loss_of_logits", "sure and wrong, missing of the gradient")
 def of_shares(logits, classes):
     return cross_entropy(logits.softmax(-1), classes)
+
+
+@breaks(Loss, "loss_of_logits", "sure and wrong, missing of the gradient")
+def class_0_is_taken_for_padding(logits, classes):
+    return cross_entropy(logits, classes, ignore_index=0)
 
 
 @breaks(Loss, "loss_mean", "the batch twice")

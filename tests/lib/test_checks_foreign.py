@@ -134,16 +134,16 @@ FOREIGN = {
     "timm ParallelScalingBlock, both branches side by side": Foreign(
         lambda: vision_transformer.ParallelScalingBlock(D, H, qkv_bias=True), MAY_READ, skipped=PARITY
     ),
-    "timm ParallelThingsBlock, two attentions and two FFNs": Foreign(
-        lambda: vision_transformer.ParallelThingsBlock(D, H, qkv_bias=True), MAY_READ, skipped=PARITY
-    ),
+    "timm EvaBlockPostNorm": Foreign(lambda: eva.EvaBlockPostNorm(D, H, swiglu_mlp=True), MAY_READ, skipped=SIZE + PARITY),
     "timm ResPostBlock, a norm after each branch": Foreign(
         lambda: vision_transformer.ResPostBlock(D, H, qkv_bias=True), MAY_READ, skipped=SIZE + PARITY
     ),
     "timm EvaBlock, SwiGLU with a norm inside": Foreign(
         lambda: eva.EvaBlock(D, H, swiglu_mlp=True, scale_mlp=True), MAY_READ, skipped=PARITY
     ),
-    "timm EvaBlockPostNorm": Foreign(lambda: eva.EvaBlockPostNorm(D, H, swiglu_mlp=True), MAY_READ, skipped=SIZE + PARITY),
+    "timm ParallelThingsBlock, two attentions and two FFNs": Foreign(
+        lambda: vision_transformer.ParallelThingsBlock(D, H, qkv_bias=True), MAY_READ, skipped=PARITY
+    ),
     "BertLayer": Foreign(lambda: bert.BertLayer(BertConfig(**SIZES | {"attn_implementation": "eager"})), ADDED, skipped=SIZE),
     "DistilBERT's TransformerBlock": Foreign(lambda: distilbert.TransformerBlock(DISTIL), ADDED, skipped=SIZE),
     "ViTLayer": Foreign(lambda: vit.ViTLayer(ViTConfig(**SIZES)), NO_MASK, skipped=MASK),

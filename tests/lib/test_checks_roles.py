@@ -111,12 +111,13 @@ def test_a_matrix_kept_the_other_way_round_is_turned():
         {"down": nn.Linear(F - 1, D)},
         {"n": nn.BatchNorm1d(D, affine=True, track_running_stats=False)},
         {"besides": nn.Linear(1, 1)},
+        {"o": nn.Sequential(nn.Linear(D, D))},
     ],
 )
 def test_a_part_of_another_kind_or_shape_or_one_more_has_no_role(parts):
     assert roles_of(**parts)[1] is None
 
 
-@pytest.mark.parametrize("missing", ["norms", "attention_last", "ffn_first", "ffn_last"])
+@pytest.mark.parametrize("missing", ["norms", "attention_inside", "attention_last", "ffn_first", "ffn_last"])
 def test_without_one_of_the_parts_there_are_none(missing):
     assert roles_of(Found(**{**vars(FOUND), missing: ()}))[1] is None

@@ -247,6 +247,22 @@ def test_the_layers_are_torchs_in_both_orders_and_share_the_parameters():
     assert all(type(layer) is nn.TransformerEncoderLayer and layer.self_attn.num_heads == H for layer in layers.values())
 
 
+class HandsOverItsMatrix(Mine):
+    def process(self, x):
+        return functional.linear(self.phi(self.up(x)), self.down.weight, self.down.bias)
+
+
+class HandsOverAnother(Mine):
+    def read(self, x, mask):
+        q, k, v = (self.split(part) for part in self.qkv(x).chunk(3, -1))
+        return functional.linear(self.join(self.weights(q, k, mask) @ v), self.o.weight, self.o.bias)
+
+
+@pytest.mark.parametrize("kind", [HandsOverItsMatrix, HandsOverAnother])
+def test_a_map_that_is_not_called_cannot_be_looked_at_even_if_it_is_named(kind):
+    assert parity_of(kind(), attention_out="o", ffn_out="down").outcome == NOT_APPLICABLE
+
+
 class DropsInTraining(Mine):
     """At a rate that is written into ``forward``."""
 

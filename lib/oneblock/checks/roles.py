@@ -45,28 +45,37 @@ class Roles:
 
 def roles(subject: Subject, found: Found) -> Roles | None:
     """The parts; ``None`` if one is missing, of another kind or shape, or if the block has parameters besides."""
-    block, D = subject.block, subject.D
-    first = tuple(name for name in found.ffn_first if name not in found.ffn_last)
+    block, first = subject.block, tuple(name for name in found.ffn_first if name not in found.ffn_last)
+    outer = (*found.attention_last, *first, *found.ffn_last)
     if [len(names) for names in (found.norms, found.attention_last, first, found.ffn_last)] != [2, 1, 1, 1]:
         return None
-    whole = [name for name in found.attentions if isinstance(block.get_submodule(name), WHOLE)]
-    projections = () if whole else _projections(block, found)
-    outer = [_map(block.get_submodule(name)) for name in (*found.attention_last, *first, *found.ffn_last)]
-    inner = [_whole(block.get_submodule(name)) for name in whole] or [_map(block.get_submodule(name)) for name in projections]
+    whole = tuple(name for name in found.attentions if isinstance(block.get_submodule(name), WHOLE))
+    inner = whole or _projections(block, found)
+    maps = [_whole(part) if isinstance(part, WHOLE) else _map(part) for part in map(block.get_submodule, (*inner, *outer))]
     norms = [_norm(block.get_submodule(name), rows(subject)) for name in found.norms]
-    if None in (*outer, *inner, *norms) or not _covered(block, (*found.norms, *found.attention_last, *first, *found.ffn_last, *whole, *projections)):
+    if len(inner) not in (1, 3) or None in (*maps, *norms) or not _covered(block, (*found.norms, *inner, *outer)):
         return None
-    qkv = Affine(torch.cat([part.weight for part in inner]), torch.cat([part.bias for part in inner]))
-    F = len(outer[1].weight)
-    if [tuple(part.weight.shape) for part in (qkv, *outer)] != [(3 * D, D), (D, D), (F, D), (D, F)] or len(inner) not in (1, 3):
+    qkv, (out, opening, closing) = _stacked(maps[:-3]), maps[-3:]
+    if not _fit(subject.D, qkv, out, opening, closing):
         return None
-    return Roles(tuple(norms), qkv, *outer, projections, _heads(block, whole))
+    return Roles(tuple(norms), qkv, out, opening, closing, () if whole else inner, _heads(block, whole))
+
+
+def _stacked(maps: list[Affine]) -> Affine:
+    """One map, whose rows are those of all."""
+    return Affine(torch.cat([part.weight for part in maps]), torch.cat([part.bias for part in maps]))
+
+
+def _fit(D: int, qkv: Affine, out: Affine, opening: Affine, closing: Affine) -> bool:
+    F = len(opening.weight)
+    shapes = [tuple(part.weight.shape) for part in (qkv, out, opening, closing)]
+    return shapes == [(3 * D, D), (D, D), (F, D), (D, F)]
 
 
 def _projections(block: nn.Module, found: Found) -> tuple[str, ...]:
-    within = [name for name in found.attention_inside]
+    """The maps inside the attention but the last."""
     maps = [name for name, module in block.named_modules() if is_map(module) and name not in found.attention_last]
-    return tuple(name for name in maps if any(name == outer or name.startswith(f"{outer}.") for outer in within))
+    return tuple(name for name in maps if any(f"{name}.".startswith(f"{outer}.") for outer in found.attention_inside))
 
 
 def _covered(block: nn.Module, names: tuple[str, ...]) -> bool:
@@ -75,17 +84,21 @@ def _covered(block: nn.Module, names: tuple[str, ...]) -> bool:
     return {id(parameter) for parameter in held} == {id(parameter) for parameter in block.parameters()}
 
 
-def _heads(block: nn.Module, whole: list[str]) -> int | None:
-    return next((getattr(block.get_submodule(name), "num_heads", None) or block.get_submodule(name).H for name in whole), None)
+def _heads(block: nn.Module, whole: tuple[str, ...]) -> int | None:
+    """As an attention of torch's or of the library tells it."""
+    attentions = [block.get_submodule(name) for name in whole]
+    return next((getattr(one, "num_heads", None) or one.H for one in attentions), None)
 
 
 def _whole(attention: nn.Module) -> Affine | None:
-    weight = attention.in_proj_weight
-    return None if weight is None else Affine(weight, _zeros(weight) if attention.in_proj_bias is None else attention.in_proj_bias)
+    weight, bias = attention.in_proj_weight, attention.in_proj_bias
+    return None if weight is None else Affine(weight, _zeros(weight) if bias is None else bias)
 
 
 def _map(module: nn.Module) -> Affine | None:
     """Checked by what the module does: some store the matrix the other way round."""
+    if not is_map(module):
+        return None
     bias = getattr(module, "bias", None)
     for weight in (module.weight, module.weight.T):
         part = Affine(weight, _zeros(weight) if bias is None else bias)

@@ -38,6 +38,13 @@ BETA = 1e-3
 """How far a row that was added to a larger one may be from itself: rounding is that of the sum."""
 
 
+class Phi(NamedTuple):
+    """An activation and what it is called."""
+
+    name: str
+    function: Callable[[Tensor], Tensor]
+
+
 class Heads(NamedTuple):
     """Which rows of the map to 3D are q, k and v, head by head; ``note`` says it in words."""
 
@@ -54,20 +61,22 @@ def standard_layers(subject: Subject) -> tuple[Subject, dict[str, nn.Transformer
     behind the branches.
     """
     bench, found = Bench(subject), find(subject)
-    parts = None if subject.positions or not _steadied(bench) else roles(bench.subject, found)
-    given = batch(subject)
+    if subject.positions or not _steadied(bench):
+        return bench.subject, {}
+    given, parts = batch(subject), roles(bench.subject, found)
     mask = given.valid_tokens if subject.takes_mask else None
-    if parts is None or not _one_after_the_other(bench, found, given.x, mask) or _norms_close_the_branches(bench, found, given.x, mask):
+    if parts is None or not _stands_as_torchs(bench, found, parts, given.x, mask):
         return bench.subject, {}
     bench.run(given.x, mask)
     phi, heads = _activation(bench, found), _heads(bench, found, parts, mask)
-    if phi is None or heads is None:
-        return bench.subject, {}
-    orders = product((True, False), (parts.norms, parts.norms[::-1]))
-    return bench.subject, {
-        f"norm_first={norm_first}, {phi[0]}, {heads.note}{'' if norms is parts.norms else ', norms exchanged'}": _layer(parts, norms, norm_first, phi[1], heads)
-        for norm_first, norms in orders
-    }
+    return bench.subject, {} if phi is None or heads is None else dict(_layers(parts, phi, heads))
+
+
+def _layers(parts: Roles, phi: Phi, heads: Heads) -> Iterator[tuple[str, nn.TransformerEncoderLayer]]:
+    """In either order of sublayers and norms, with what was found out as its name."""
+    for norm_first, in_turn in product((True, False), (True, False)):
+        norms, note = (parts.norms, "") if in_turn else (parts.norms[::-1], ", norms exchanged")
+        yield f"norm_first={norm_first}, {phi.name}, {heads.note}{note}", _layer(parts, norms, norm_first, phi, heads)
 
 
 def _steadied(bench: Bench) -> bool:
@@ -80,14 +89,21 @@ def _steadied(bench: Bench) -> bool:
     return False
 
 
+def _stands_as_torchs(bench: Bench, found: Found, parts: Roles, x: Tensor, mask: Tensor | None) -> bool:
+    """Whether every map is called, the FFN comes behind the attention, and no norm behind a branch."""
+    bench.run(x, mask)
+    called = {*found.ffn_first, *found.ffn_last, *parts.projections} | ({*found.attention_last} if parts.projections else set())
+    if not called <= bench.seen.keys():
+        return False
+    return _one_after_the_other(bench, found, x, mask) and not _norms_close_the_branches(bench, found, x, mask)
+
+
 def _one_after_the_other(bench: Bench, found: Found, x: Tensor, mask: Tensor | None) -> bool:
     """Whether the FFN is given something else if the attention is off; beside it, or before it, it is not."""
     opening = next(name for name in found.ffn_first if name not in found.ffn_last)
     given = []
     for off in ((), found.attention_last):
         bench.run(x, mask, off)
-        if opening not in bench.seen:
-            return False
         given.append(bench.seen[opening].given)
     return apart(*given) > rounding(x.dtype)
 
@@ -98,15 +114,15 @@ def _norms_close_the_branches(bench: Bench, found: Found, x: Tensor, mask: Tenso
     return bool(added.abs().max() > rounding(x.dtype) * x.abs().max()) and apart(added[:1, :1].expand_as(added), added) <= BETA
 
 
-def _activation(bench: Bench, found: Found) -> tuple[str, Callable[[Tensor], Tensor]] | None:
+def _activation(bench: Bench, found: Found) -> Phi | None:
     """φ, a known function or a module of the block; relu in place of none at all."""
     opening = next(name for name in found.ffn_first if name not in found.ffn_last)
     h, a = bench.seen[opening].gave, bench.seen[found.ffn_last[0]].given
     own = {type(bench.modules[name]).__name__: bench.modules[name] for name, seen in bench.seen.items() if _may_be_phi(bench, name, h)}
     for name, phi in (KNOWN | own).items():
         if apart(a, phi(h.clone())) <= rounding(h.dtype):
-            return name, phi
-    return ("relu", functional.relu) if apart(a, h) <= rounding(h.dtype) else None
+            return Phi(name, phi)
+    return Phi("relu", functional.relu) if apart(a, h) <= rounding(h.dtype) else None
 
 
 def _may_be_phi(bench: Bench, name: str, h: Tensor) -> bool:
@@ -149,15 +165,20 @@ def _cuts(subject: Subject, parts: Roles) -> Iterator[Heads]:
         after = torch.arange(3 * D).view(3, H, -1)
         cuts = {"one after the other": after, "head by head": torch.arange(3 * D).view(H, 3, -1).transpose(0, 1)}
         for (cut, rows), order in product(list(cuts.items())[: 4 - len(parts.projections)], permutations(range(3))):
-            named = ", ".join(parts.projections[k] for k in order) if len(parts.projections) == 3 else cut
-            note = "q, k, v = " + named if len(parts.projections) == 3 else f"{' '.join('qkv'[order.index(k)] for k in range(3))} {cut}"
-            yield Heads(H, rows[list(order)].flatten().to(subject.like.device), f"{H} heads, {note}")
+            yield Heads(H, rows[list(order)].flatten().to(subject.like.device), f"{H} heads, {_told(parts.projections, order, cut)}")
 
 
-def _layer(parts: Roles, norms: tuple[Affine, ...], norm_first: bool, phi: Callable[[Tensor], Tensor], heads: Heads) -> nn.TransformerEncoderLayer:
+def _told(projections: tuple[str, ...], order: tuple[int, ...], cut: str) -> str:
+    if len(projections) == 3:
+        return f"q, k, v = {', '.join(projections[k] for k in order)}"
+    return f"{' '.join('qkv'[order.index(k)] for k in range(3))} {cut}"
+
+
+def _layer(parts: Roles, norms: tuple[Affine, ...], norm_first: bool, phi: Phi, heads: Heads) -> nn.TransformerEncoderLayer:
     F, D = parts.first.weight.shape
+    options = {"dropout": 0.0, "activation": phi.function, "norm_first": norm_first, "batch_first": True}
     with torch.device("meta"):
-        layer = nn.TransformerEncoderLayer(D, heads.H, F, dropout=0.0, activation=phi, norm_first=norm_first, batch_first=True)
+        layer = nn.TransformerEncoderLayer(D, heads.H, F, **options)
     places = {"self_attn.out_proj.": parts.out, "linear1.": parts.first, "linear2.": parts.last, "norm1.": norms[0], "norm2.": norms[1]}
     state = {"self_attn.in_proj_weight": parts.qkv.weight[heads.rows], "self_attn.in_proj_bias": parts.qkv.bias[heads.rows]}
     state |= {f"{place}{what}": getattr(part, what) for place, part in places.items() for what in ("weight", "bias")}

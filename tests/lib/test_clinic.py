@@ -18,7 +18,7 @@ ONE_PER_KIND = {
     "mask_inverted": ("padding_leak", "official_parity", "reference_parity"),
     "causal_off_by_one": ("official_parity", "reference_parity", "causality"),
     "gate_and_up_swapped": ("reference_parity",),
-    "one_block_k_times": ("parameters_own",),
+    "one_block_k_times": ("parameters_own", "logits_reference"),
     "positions_twice": ("logits_reference",),
     "softmax_before_loss": ("loss_of_logits", "loss_parity"),
     "eval_only": ("prediction_free",),

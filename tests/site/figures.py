@@ -28,6 +28,7 @@ READ = """(root) => {
         place: text(".ob-place"), formula: text(".ob-formula"), says: text(".ob-says"), spoken: text(".ob-spoken"),
         status: text(".ob-status"), worked: all(".ob-worked p").map((line) => line.textContent),
         tensors: all(".ob-tensor").map(tensor), table: all(".ob-table tr").map((row) => all("th, td", row).map(own)),
+        card: all(".ob-card dd").map((text) => text.textContent),
         values: all(".ob-control").map((control) => control.querySelector("select")?.value ?? text("output", control)),
     };
 }"""

@@ -175,6 +175,8 @@ def compare_with_point(figure, payload, *moved):
         assert made["cells"] == numbers[tensor["at"] : tensor["at"] + math.prod(tensor["shape"])]
     elif frame["kind"] == "table":
         assert shown["table"][1:] == [[fill(cell, numbers) for cell in row] for row in frame["rows"]]
+    elif frame["kind"] == "card":
+        assert shown["card"] == [text.replace("\u00a0", " ") for text in numbers if text]
     elif frame["kind"] == "curves":
         assert shown["table"][1] == numbers[frame["mark"] :]
     else:

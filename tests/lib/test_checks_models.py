@@ -166,3 +166,26 @@ def test_a_readers_suite_has_a_test_a_check_and_fails_as_the_report_does():
         suite().test_logits_padding()
     with pytest.raises(SkipTest, match="This check needs reference"):
         suite().test_logits_reference()
+
+
+def kept(model):
+    """What must be the same afterwards, in parts that torch does not know of, too."""
+    parts = held(model)
+    tensors = {f"{name}.{own}": value for name, part in parts.items() for own, value in part.named_parameters(recurse=False)}
+    return {
+        "values": {name: value.tolist() for name, value in tensors.items()},
+        "learning": {name: (value.requires_grad, value.grad is None) for name, value in tensors.items()},
+        "modes": {name: (part.training, len(part._forward_hooks), len(part._forward_pre_hooks)) for name, part in parts.items()},
+        "rates": [part.p for part in parts.values() if isinstance(part, nn.Dropout)],
+        "random": torch.get_rng_state().tolist(),
+    }
+
+
+@pytest.mark.parametrize("name", ["no_final_norm", "blocks_in_a_list", "one_block_k_times"])
+def test_the_checks_leave_no_trace(name):
+    model, right = MISTAKES[name].build(6, 2, 7, dropout=0.1).eval(), MISTAKES[name].build_right(6, 2, 7)
+    model.head.train()
+    model.embedding.weight.requires_grad_(False)
+    before = kept(model)
+    diagnose_model(model, 13, reference=right)
+    assert kept(model) == before

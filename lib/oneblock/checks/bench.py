@@ -32,7 +32,8 @@ class Bench:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = quiet(roughened(subject))
-        self.modules = {name: module for name, module in self.subject.block.named_modules() if name and not any(True for _ in module.children())}
+        named = self.subject.block.named_modules()
+        self.modules = {name: module for name, module in named if name and not any(True for _ in module.children())}
         self.maps = [name for name, module in self.modules.items() if is_map(module)]
         self.seen: dict[str, Seen] = {}
         for name, module in self.modules.items():

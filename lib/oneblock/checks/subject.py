@@ -155,10 +155,12 @@ def names_of(part: str | Sequence[str]) -> tuple[str, ...]:
 
 def _check_names(part: str, names: str | Sequence[str], block: nn.Module) -> None:
     """Refuses a name that is none of a submodule; maps, which are to be switched off, have parameters."""
-    known = [name for name, module in block.named_modules(remove_duplicate=False) if name and (part == "norms" or any(True for _ in module.parameters()))]
+    modules = [(name, module) for name, module in block.named_modules(remove_duplicate=False) if name]
+    known = [name for name, module in modules if part == "norms" or any(True for _ in module.parameters())]
     odd = [name for name in names_of(names) if name not in known]
     if odd:
-        raise ArgumentError(part, "names of submodules" if part == "norms" else "names of maps with parameters", odd, f"there are: {', '.join(known)}")
+        due = "names of submodules" if part == "norms" else "names of maps with parameters"
+        raise ArgumentError(part, due, odd, f"there are: {', '.join(known)}")
 
 
 def adapter_for(block: nn.Module) -> Adapter:

@@ -4,7 +4,7 @@ import torch
 
 from oneblock.checks.finding import Finding, judged
 from oneblock.checks.models.model import Model
-from oneblock.checks.models.probes import answer, copied, quiet, ragged, roughened, texts
+from oneblock.checks.models.probes import answer, copied, quiet, roughened, texts
 from oneblock.checks.probes import apart, rates, rounding
 from oneblock.checks.train_eval import RATE
 
@@ -12,7 +12,7 @@ from oneblock.checks.train_eval import RATE
 def model_modes(model: Model) -> Finding:
     """One seed, one answer; in eval any seed, the same answer, with gradients and without, and that of train at rate 0."""
     rough = roughened(model)
-    token_ids, dropping, resting = texts(rough, ragged(rough)), copied(rough), copied(rough)
+    token_ids, dropping, resting = texts(rough), copied(rough), copied(rough)  # full: padding is another check
     dropping.model.train()
     resting.model.eval()  # as a reader would: parts that torch does not know of are not reached
     claimed = [(module, name) for module, name in rates(dropping.model) if getattr(module, name) > 0]

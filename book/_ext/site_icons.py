@@ -59,6 +59,8 @@ SHAPE = """
 .admonition { --icon: var(--icon-note); }
 .admonition > .admonition-title::after { content: "" !important; font: inherit !important; top: .6em !important; }
 .admonition.solution > .admonition-title::after { display: none; }
+/* On the blue ground of an exercise the theme's links are too pale to read. */
+html[data-theme="light"] .admonition.exercise a { color: color-mix(in srgb, var(--pst-color-link) 80%, black); }
 .bd-sidebar-secondary.hide:not(:hover) .onthispage::after { content: none; }
 @media (forced-colors: active) {
   .fa-solid, .fas, .fab, .admonition > .admonition-title::after { background: CanvasText; }

@@ -57,7 +57,7 @@ def test_other_keys_are_left_to_the_page(page):
     number(page).focus()
     for key in ("Enter", "a", "Control+ArrowRight", "Alt+ArrowLeft"):
         page.keyboard.press(key)
-    assert line(page) == START
+        assert line(page) == START, key
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "ε"
 

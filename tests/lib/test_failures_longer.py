@@ -24,7 +24,7 @@ def test_four_in_a_row_still_differ_in_their_two_words_only():
 
 
 def test_a_reader_is_right_at_its_own_length_and_reads_less_of_the_two_words_in_longer_texts():
-    reader = reader_of_sevens(seed=1)
+    reader = reader_of_sevens(seed=0)
     found = [seen(reader, L) for L in (7, 28, 112)]
     assert found[0].right == 1 and found[2].right < 0.9
     assert found[0].attention > found[1].attention > found[2].attention

@@ -36,6 +36,17 @@ def test_the_two_words_get_an_even_share_of_uniform_attention():
     assert seen(reader, 11).attention == pytest.approx(2 / 11)
 
 
+def test_it_is_the_full_stop_that_asks():
+    reader = reader_of_sevens(seed=2, steps=20)
+    official = torch.nn.MultiheadAttention(16, 1, batch_first=True).double()
+    official.load_state_dict(reader.block.self_attn.state_dict())
+    token_ids, _ = longer(32, 13, seed=5)
+    rows = reader.block.norm1(reader.embedding(token_ids))
+    _, weights = official(rows, rows, rows)
+    due = [weights[n, -1, i].item() for n, text in enumerate(token_ids) for i, token in enumerate(text) if token < 4]
+    assert seen(reader, 13).attention == pytest.approx(sum(due) / len(token_ids))
+
+
 def test_the_share_is_that_of_a_softmax():
     scores = torch.tensor([1.5] * 3 + [0.0] * 14, dtype=torch.float64)
     assert diluted(1.5, 17, counting=3) == pytest.approx(scores.softmax(0)[:3].sum().item())

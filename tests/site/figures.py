@@ -157,6 +157,6 @@ def point_of(payload, *moved):
     key = " ".join(f"{k}={place}" for k, place in sorted(moved) if place != payload["controls"][k]["start"])
     numbers = list(payload["numbers"])
     for pair in payload["points"][key].split(" ") if payload["points"][key] else []:
-        k, text = pair.split("=")
+        k, text = pair.split("=", 1)
         numbers[int(k)] = text
     return numbers

@@ -136,6 +136,11 @@ def test_the_first_thing_that_is_wrong_is_told(function, says):
     assert check("silu", function).text.startswith(says)
 
 
+def test_two_numbers_that_differ_late_are_told_as_different():
+    verdict = check("silu", lambda x: SILU(x) * (1 + 1e-7))
+    assert verdict.text == "silu, numbers around 0: at [0] it gives 2.661715; due is 2.661714."
+
+
 @pytest.mark.parametrize("error, passes", [(1e-10, True), (1e-7, False)])
 def test_rounding_is_forgiven_and_no_more(error, passes):
     assert check("silu", lambda x: SILU(x) * (1 + (error if x.dtype == torch.float64 else 0))).passed == passes

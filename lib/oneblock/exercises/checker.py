@@ -15,7 +15,7 @@ from oneblock.exercises.exercise import Exercise
 from oneblock.widgets.numbers import format_number
 from oneblock.words import words
 
-DIGITS = 6
+DIGITS, EVERY_DIGIT = 6, 17
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-5}
 """Relative to the largest number that is due, or to 1."""
 
@@ -131,8 +131,17 @@ def _difference(got: object, due: Tensor, ui: dict) -> str | None:
     if not wrong.any():
         return None
     place = wrong.nonzero()[0].tolist()
-    pair = (format_number(one[tuple(place)].item(), DIGITS) for one in (result, due))
+    pair = _apart(*(one[tuple(place)].item() for one in (result, due)))
     return ui["other_number"].format(place, *pair) if place else ui["other_value"].format(*pair)
+
+
+def _apart(*pair: float) -> list[str]:
+    """Two different numbers, with as many digits as it takes to see that they differ."""
+    for digits in range(DIGITS, EVERY_DIGIT + 1):
+        texts = [format_number(one, digits) for one in pair]
+        if len(set(texts)) == len(pair):
+            break
+    return texts
 
 
 def _as_tensor(got: object, due: Tensor) -> Tensor | None:

@@ -127,6 +127,7 @@ PADDING_MOVE = Exercise(
     {
         "padding_compared": lambda f, x, valid, other: _moved(f, x, valid, valid, other).abs().max(),
         "real_replaced": lambda f, x, valid, other: _moved(f, x, valid, ~valid, other)[valid].abs().max(),
+        "sign_kept": lambda f, x, valid, other: _moved(f, x, valid, valid, other)[valid].max(),
         "everything_replaced": lambda f, x, valid, other: (f(other, valid) - f(x, valid))[valid].abs().max(),
     },
 )

@@ -37,6 +37,10 @@ def _by_the_block(x: Tensor, norm1: Callable, *parts: Callable) -> Tensor:
     return norm1.__self__(x)
 
 
+def _with(branch: Callable, row: Tensor) -> Tensor:
+    return row + branch(row)
+
+
 def _pre(x: Tensor, norm1: Callable, attend: Callable, norm2: Callable, process: Callable) -> Tensor:
     u = x + attend(norm1(x))
     return u + process(norm2(u))
@@ -66,16 +70,29 @@ def _second_sum_from_x(x: Tensor, norm1: Callable, attend: Callable, norm2: Call
     return x + process(norm2(x + attend(norm1(x))))
 
 
+def _half_way(x: Tensor, norm1: Callable, attend: Callable, norm2: Callable, process: Callable) -> Tensor:
+    u = x + attend(norm1(x))
+    return norm2(u + process(u))
+
+
+def _one_norm(x: Tensor, norm1: Callable, attend: Callable, norm2: Callable, process: Callable) -> Tensor:
+    return _pre(x, norm1, attend, norm1, process)
+
+
 PRE_NORM = Exercise(
     "x norm1 attend norm2 process",
     _by_the_block,
     partial(_parts, PreNorm),
     {
         "norm_after_sum": _post,
+        "half_way": _half_way,
+        "one_norm": _one_norm,
         "normed_residual": _normed_residual,
         "both_read_x": _both_read_x,
         "second_sum_from_x": _second_sum_from_x,
         "no_residuals": lambda x, norm1, attend, norm2, process: process(norm2(attend(norm1(x)))),
+        "no_first_residual": lambda x, norm1, attend, norm2, process: _with(lambda u: process(norm2(u)), attend(norm1(x))),
+        "no_second_residual": lambda x, norm1, attend, norm2, process: process(norm2(x + attend(norm1(x)))),
     },
 )
 POST_NORM = Exercise(
@@ -84,8 +101,11 @@ POST_NORM = Exercise(
     partial(_parts, PostNorm),
     {
         "norm_before_branch": _pre,
+        "half_way": _half_way,
         "branches_normed": _branches_normed,
         "no_residuals": lambda x, norm1, attend, norm2, process: norm2(process(norm1(attend(x)))),
+        "no_first_residual": lambda x, norm1, attend, norm2, process: norm2(_with(process, norm1(attend(x)))),
+        "no_second_residual": lambda x, norm1, attend, norm2, process: norm2(process(norm1(x + attend(x)))),
     },
 )
 
@@ -123,11 +143,11 @@ def _after_steps(function: Callable, model: nn.Module, optimizer: object, inputs
     return None if None in losses else _parameters(model)
 
 
-def _in_order(*order: str) -> Callable:
-    """A step that does these things, in this order."""
+def _in_order(*order: str, head: Callable = lambda logits: logits) -> Callable:
+    """A step that does these things, in this order, and takes the loss of what ``head`` makes of the logits."""
 
     def step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Tensor, classes: Tensor) -> float:
-        loss = cross_entropy(model(inputs), classes)
+        loss = cross_entropy(head(model(inputs)), classes)
         deeds = {"forget": optimizer.zero_grad, "backward": loss.backward, "move": optimizer.step}
         for deed in order:
             deeds[deed]()
@@ -145,6 +165,7 @@ TRAINING_STEP = Exercise(
         "moves_first": _in_order("move", "forget", "backward"),
         "forgets_too_late": _in_order("backward", "forget", "move"),
         "never_moves": _in_order("forget", "backward"),
+        "softmax_twice": _in_order("forget", "backward", "move", head=lambda logits: logits.softmax(-1)),
     },
     _after_steps,
 )

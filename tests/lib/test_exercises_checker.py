@@ -149,9 +149,10 @@ def test_rounding_is_forgiven_and_no_more(error, passes):
 
 @pytest.mark.parametrize("name, function, says", [
     ("crossover", lambda D, F: None, "crossover is still open"),
-    ("crossover", lambda D, F: F, "crossover, D = 64, F = 256: it gives 256; due is 128. That is where scores and weighted sum"),
-    ("crossover", lambda D, F: "128", "crossover, D = 64, F = 256: due is a number; it returns a value of type str."),
-    ("crossover", lambda D, F: 128, "crossover, D = 512, F = 2048: it gives 128; due is 1024."),
+    ("crossover", lambda D, F: F, "crossover, D = 10, F = 70: it gives 70; due is 50. That is where scores and weighted sum"),
+    ("crossover", lambda D, F: 2 * F - 4 * D, "crossover, D = 10, F = 70: it gives 100; due is 50. That counts the scores and the projections;"),
+    ("crossover", lambda D, F: "50", "crossover, D = 10, F = 70: due is a number; it returns a value of type str."),
+    ("crossover", lambda D, F: 50, "crossover, D = 64, F = 256: it gives 50; due is 128."),
 ])  # fmt: skip
 def test_a_number_may_be_due(name, function, says):
     assert check(name, function).text.startswith(says)

@@ -72,6 +72,7 @@ LAYER_NORM = Exercise(
         "n_minus_one": lambda x, gamma, beta, eps: gamma * _normed(x, eps, less=1) + beta,
         "over_positions": lambda x, gamma, beta, eps: gamma * _normed(x, eps, axis=0) + beta,
         "eps_outside": lambda x, gamma, beta, eps: gamma * _centred(x) / (x.var(-1, False, keepdim=True).sqrt() + eps) + beta,
+        "as_copied": lambda x, gamma, beta, eps: gamma * _centred(x) / (x.std(-1, keepdim=True) + eps) + beta,
         "by_variance": lambda x, gamma, beta, eps: gamma * _centred(x) / (x.var(-1, False, keepdim=True) + eps) + beta,
         "mean_kept": lambda x, gamma, beta, eps: gamma * x / (x.var(-1, False, keepdim=True) + eps).sqrt() + beta,
         "no_affine": lambda x, gamma, beta, eps: _normed(x, eps),

@@ -112,10 +112,11 @@ POST_NORM = Exercise(
 CROSSOVER = Exercise(
     "D F",
     lambda D, F: float(attention_overtakes_ffn(D, F)),
-    lambda: {"D = 64, F = 256": (64, 256), "D = 512, F = 2048": (512, 2048), "D = 10, F = 70": (10, 70)},
+    lambda: {"D = 10, F = 70": (10, 70), "D = 64, F = 256": (64, 256), "D = 512, F = 2048": (512, 2048)},
     {
         "mixing_only": lambda D, F: F,
         "scores_only": lambda D, F: 2 * F,
+        "sum_left_out": lambda D, F: 2 * F - 4 * D,
         "one_projection": lambda D, F: F - D / 2,
         "ffn_once": lambda D, F: F / 2 - 2 * D,
     },

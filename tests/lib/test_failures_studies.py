@@ -7,11 +7,12 @@ from statistics import median
 import pytest
 import torch
 
-from oneblock.failures import addition, memorising, quadratic, width
+from oneblock.failures import addition, brackets, memorising, quadratic, width
 from oneblock.stored import load, pick
 
 DATA = Path(__file__).parents[2] / "book" / "data"
 ADDITION = load(DATA / "addition_study.json", addition.Trial)
+BRACKETS = load(DATA / "brackets_study.json", brackets.Trial)
 WIDTH = load(DATA / "width_study.json", width.Trial)
 MEMORISING = load(DATA / "memorising_study.json", memorising.Trial)
 QUADRATIC = load(DATA / "quadratic_study.json", quadratic.Cost)
@@ -28,7 +29,13 @@ def kinds(name):
 
 @pytest.mark.parametrize(
     ("name", "records", "fields"),
-    [("addition_study", ADDITION, 3), ("width_study", WIDTH, 3), ("memorising_study", MEMORISING, 3), ("quadratic_study", QUADRATIC, 2)],
+    [
+        ("addition_study", ADDITION, 3),
+        ("brackets_study", BRACKETS, 2),
+        ("width_study", WIDTH, 3),
+        ("memorising_study", MEMORISING, 3),
+        ("quadratic_study", QUADRATIC, 2),
+    ],
 )
 def test_each_study_holds_every_kind_once(name, records, fields):
     assert [one[:fields] for one in records] == kinds(name)
@@ -39,6 +46,13 @@ def test_the_first_spans_of_a_sample_of_adders_are_found_again(positions, nines,
     (stored,) = pick(ADDITION, positions=positions, nines=nines, seed=seed)
     anew = addition.trial(positions, nines, seed, steps=2 * addition.SPAN)
     assert stored.losses[:2] == pytest.approx(anew.losses, rel=DIGITS)
+
+
+@pytest.mark.parametrize(("deepest", "seed"), [(3, 1)])
+def test_the_first_spans_of_a_sample_of_readers_of_brackets_are_found_again(deepest, seed):
+    (stored,) = pick(BRACKETS, deepest=deepest, seed=seed)
+    anew = brackets.trial(deepest, seed, steps=2 * brackets.SPAN)
+    assert stored.losses[:2] == pytest.approx(anew.losses, rel=0.02)  # float32, which other machines sum otherwise
 
 
 @pytest.mark.parametrize(("F", "fours", "seed"), [(2, 3, 2)])
@@ -74,6 +88,13 @@ def test_no_adder_adds_twice_the_length_and_all_with_their_own_rows_add_the_leng
 def test_a_carry_through_four_nines_is_learned_only_where_there_are_many():
     seldom, often = (pick(ADDITION, positions="learned", nines=nines) for nines in (0.0, 0.5))
     assert max(one.runs[4] for one in seldom) < 0.25 and median(one.runs[4] for one in often) > 0.7
+
+
+def test_brackets_are_followed_to_the_depth_of_training_and_no_deeper():
+    at = {depth: k for k, depth in enumerate(brackets.DEPTHS)}
+    for one in pick(BRACKETS, deepest=3):
+        assert min(one.texts[: at[4]]) > 0.95 and max(one.texts[at[4] :]) < 0.4
+    assert min(min(one.texts) for one in pick(BRACKETS, deepest=7)) > 0.7
 
 
 def test_every_block_learns_its_names_by_heart_right_or_shuffled():

@@ -78,6 +78,7 @@ def _made(given: argparse.Namespace) -> torch.nn.Module:
     options = dict(_option(text) for text in given.set)
     for names, size in ((WIDTHS, given.dim), (HEADS, given.heads), (HIDDEN, given.hidden)):
         options |= _named(factory, names, size, {HIDDEN: 4 * given.dim}.get(names))
+    _check_complete(factory, options)
     block = factory(**options)
     if not isinstance(block, torch.nn.Module):
         raise ArgumentError("factory", "a class or function that makes a torch module", type(block).__name__)
@@ -93,6 +94,16 @@ def _named(factory: object, names: tuple[str, ...], size: int | None, if_demande
             size = if_demanded if size is None and demanded else size
             return {} if size is None else {name: size}
     return {}
+
+
+def _check_complete(factory: object, options: dict[str, object]) -> None:
+    """Refuses a command that leaves out what the factory demands, and says how to say it."""
+    named = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+    demanded = [name for name, one in signature(factory).parameters.items() if one.default is Parameter.empty and one.kind in named]
+    missing = [name for name in demanded if name not in options]
+    if missing:
+        hint = " ".join(f"--set {name}=VALUE" for name in missing)
+        raise ArgumentError("factory", f"given {', '.join(demanded)}", sorted(options), f"add {hint}")
 
 
 def _option(text: str) -> tuple[str, object]:

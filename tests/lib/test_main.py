@@ -95,6 +95,7 @@ def test_a_mask_of_the_wrong_polarity_is_found_out(capsys):
         (["diagnose", "oneblock.blocks:Nothing", "--dim", "12"], "has no attribute 'Nothing'"),
         (["diagnose", "pathlib:PurePosixPath", "--dim", "12"], "factory must be a class or function that makes a torch module; got 'PurePosixPath'"),
         (["diagnose", "oneblock.blocks:PreNorm", "--dim", "12", "--heads", "5"], "H must be a divisor of D = 12; got 5"),
+        (["diagnose", "torch.nn:Bilinear", "--dim", "12", "--set", "bias=False"], "got ['bias']; add --set in1_features=VALUE --set in2_features=VALUE --set out_features=VALUE"),
         (["diagnose", "torch:conv1d", "--dim", "12"], "no signature found"),
         (["diagnose", "oneblock.mutants:NormAfterSum", "--dim", "12", "--heads", "2", "--set", "activation=tanh"], "activation must be one of"),
         (["diagnose", f"{__name__}:Ambiguous", "--dim", "12"], "got ['mask']; Adapter('real', name), 'padding' or 'additive', or Adapter() for no mask; on the command line, --mask"),

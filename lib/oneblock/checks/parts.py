@@ -45,7 +45,7 @@ def switch_off(block: nn.Module, names: tuple[str, ...]) -> None:
 
 def _by_name(subject: Subject) -> Found:
     named, D = dict(subject.block.named_modules(remove_duplicate=False)), subject.D
-    attentions = _outermost([name for name, module in named.items() if name and _attends(name, module)])
+    attentions = _outermost([name for name, module in named.items() if name and _attends(name, module, D)])
     last = [_last(named, attention, D) for attention in attentions]
     free = _left([name for name, module in named.items() if isinstance(module, nn.Linear)], attentions)
     found = Found(
@@ -83,9 +83,12 @@ def _as_told(subject: Subject, found: Found) -> Found:
     return replace(found, **{part: names_of(names) for part, names in told.items() if names})
 
 
-def _attends(name: str, module: nn.Module) -> bool:
+def _attends(name: str, module: nn.Module, D: int) -> bool:
+    """By type or name; one map alone only if it ends in D, as the map to q, k and v in one does not."""
     if isinstance(module, WHOLE):
         return True
+    if isinstance(module, nn.Linear) and module.out_features != D:
+        return False
     spoken = ATTENTION.search(type(module).__name__) or ATTENTION.search(name.rpartition(".")[2])
     return bool(spoken) and type(module) is not nn.ModuleList and any(isinstance(part, nn.Linear) for part in module.modules())
 

@@ -15,7 +15,7 @@ MEANINGS = ("real", "padding", "additive")
 AXES = ("N L", "N 1 1 L", "N 1 L L")
 KNOWN = {"valid_tokens": "real", "src_key_padding_mask": "padding", "key_padding_mask": "padding"}
 AMBIGUOUS = ("mask", "attention_mask", "attn_mask", "padding_mask", "src_mask")
-WIDTHS = ("D", "d_model", "embed_dim", "hidden_size", "dim")
+WIDTHS = ("D", "d_model", "embed_dim", "hidden_size", "dim", "n_embd", "width")
 PARTS = ("attention_out", "ffn_out", "norms")
 HEADS = ("H", "num_heads", "nhead", "n_heads", "n_head", "heads", "num_attention_heads")
 

@@ -31,9 +31,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("seed, kind", [(seed, kind) for seed in range(20) for kind in list(KINDS)[seed % 2 :: 2]])
+@pytest.mark.parametrize("seed, kind", [(seed, list(KINDS)[seed % 4]) for seed in range(20)])
 def test_a_block_that_is_right_passes_every_check(seed, kind):
-    dtype, *options = OPTIONS[(7 * seed + 3 * list(KINDS).index(kind)) % len(OPTIONS)]
+    dtype, *options = OPTIONS[(seed + 3 * (seed // len(KINDS))) % len(OPTIONS)]
     torch.manual_seed(seed)
     report = diagnose(KINDS[kind](*options).to(dtype))
     due = {"reference_parity"} | ({"residual_ratio"} if kind in ("PostNorm", "torch's layer, norm last") else set())

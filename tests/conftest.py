@@ -1,52 +1,17 @@
 """Settings of every test: one thread, checked signatures, the long files first, and a summary of what was measured."""
-import inspect
 import os
 from collections import Counter
-from functools import wraps
 
-import jaxtyping
 from beartype import BeartypeConf, beartype
+from jaxtyping import install_import_hook
 
 # Before torch is imported, and inherited by the kernels that run the chapters:
 # long sums differ in their last digits with the number of threads.
 os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
-# A whole number is a fine float: eps=0.
+# Before the library is imported, by whichever test. A whole number is a fine float: eps=0.
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
-
-
-def lighter(jaxtyped):
-    """``jaxtyped`` as its import hook calls it, without what it does in every call for its messages.
-
-    It binds the arguments itself and checks them twice, which takes longer than most functions of the library.
-    """
-
-    def decorator_of(typechecker):
-        def decorated(one):
-            if inspect.isclass(one):
-                return jaxtyped(one, typechecker=typechecker)
-            typed = typechecker(one)
-            has_shapes = any("[Tensor," in str(hint) for hint in inspect.get_annotations(one).values())
-
-            @wraps(one)
-            def wrapped(*args, **kwargs):
-                if jaxtyping.config.jaxtyping_disable:
-                    return one(*args, **kwargs)
-                if not has_shapes:
-                    return typed(*args, **kwargs)
-                with jaxtyped("context"):
-                    return typed(*args, **kwargs)
-
-            return wrapped
-
-        return decorated
-
-    return decorator_of
-
-
-# Before the library is imported, by whichever test.
-jaxtyping.jaxtyped = lighter(jaxtyping.jaxtyped)
-jaxtyping.install_import_hook("oneblock", f"{__name__}.checked")
+install_import_hook("oneblock", f"{__name__}.checked")
 
 # Two workers take one file after the other; a long one at the end would leave one of them idle.
 # The site is built for the first; the second file needs none, and runs meanwhile.

@@ -7,6 +7,8 @@ from torch import nn
 from oneblock.checks import Adapter, Subject
 from oneblock.checks.bench import Bench, is_map, switched_off
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 N, L, D, F = 2, 3, 5, 7
 
 

@@ -12,6 +12,8 @@ from oneblock.checks.finding import FAILED
 from oneblock.masks import masked_mean
 from oneblock.mutants import NormAfterSum
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F = 12, 2, 20
 
 

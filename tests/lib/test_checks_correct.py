@@ -11,6 +11,8 @@ from oneblock.checks import CHECKS, Adapter, diagnose, examine, subject_of
 from oneblock.checks.finding import NOT_APPLICABLE, PASSED
 from oneblock.mutants.plain import Plain
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F = 24, 4, 40  # an even number of heads: torch's fast path takes no other
 OPTIONS = list(product((torch.float32, torch.float64), ("relu", "gelu"), (True, False), (True, False)))
 

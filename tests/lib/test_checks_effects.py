@@ -11,6 +11,8 @@ from oneblock.checks import Adapter, Subject, diagnose
 from oneblock.checks.finding import NOT_APPLICABLE, PASSED
 from oneblock.checks.parts import find
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F = 24, 3, 40
 
 

@@ -16,6 +16,8 @@ from torch.nn import functional
 from oneblock.checks import CHECKS, Adapter, diagnose
 from oneblock.checks.finding import FAILED, NOT_APPLICABLE, PASSED
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 # torchvision's wheel for Linux is built for CUDA. Beside a CPU build of torch its operators stay away, and its import
 # stops at two of them, which no block uses: they are declared, and it is imported again, by whoever needs it.
 with contextlib.suppress(RuntimeError):

@@ -11,6 +11,8 @@ from oneblock.classifier import Classifier
 from oneblock.masks import masked_mean
 from oneblock.mutants.catalogue import CLASSIFIER, MISTAKES
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 V, D, H, F = 13, 24, 4, 40
 SIZES = {"V": V, "C": 5, "L": 11, "D": D, "H": H, "F": F, "K": 2}
 CAUGHT = {

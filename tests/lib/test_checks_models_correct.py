@@ -15,6 +15,8 @@ from oneblock.classifier import Classifier
 from oneblock.masks import masked_mean
 from oneblock.mutants.classifiers import PlainClassifier
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 V, C, D, H, F, K = 17, 3, 24, 4, 40, 2
 SIZES = {"V": V, "C": C, "D": D, "H": H, "F": F, "K": K}
 

@@ -5,6 +5,8 @@ import contextlib
 import pytest
 import torch
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 with contextlib.suppress(RuntimeError):  # as in test_checks_foreign.py
     import torchvision
 for _operator in ("nms", "qnms"):

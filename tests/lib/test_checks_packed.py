@@ -1,10 +1,13 @@
 """Blocks as GPT-2 has them: what is no attention in spite of its name, and what is said where no layer is near."""
 
+import pytest
 import torch
 from torch import nn
 
 from oneblock.checks import CHECKS, diagnose, examine, subject_of
 from oneblock.checks.finding import FAILED, PASSED
+
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
 
 D, H = 12, 2
 

@@ -10,6 +10,8 @@ from oneblock.checks.dropout_sites import HIDDEN, OUTPUT, WEIGHTS, drawn_at
 from oneblock.checks.parts import find, switch_off
 from oneblock.checks.probes import set_rates
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F = 12, 2, 20
 
 

@@ -31,6 +31,8 @@ from oneblock.mutants.catalogue import MISTAKES, PROCEDURE
 from oneblock.orders import Trial
 from oneblock.stored import load, pick
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 STUDY = Path(__file__).parents[2] / "book" / "data" / "orders_study.json"
 DIAGNOSE = {
     "eval_only": diagnose_prediction,

@@ -10,6 +10,8 @@ from oneblock.checks import Adapter, Subject
 from oneblock.checks.found import Found
 from oneblock.checks.roles import roles
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F = 6, 3, 7
 
 

@@ -11,6 +11,8 @@ from oneblock.checks import CHECKS, Adapter, examine, subject_of
 from oneblock.checks.finding import FAILED, NOT_APPLICABLE, PASSED
 from oneblock.checks.standard import KNOWN, standard_layers
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F = 24, 3, 40
 TOLD = Adapter("real", "mask")
 

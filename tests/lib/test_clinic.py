@@ -13,6 +13,8 @@ from oneblock.mutants import procedures
 from oneblock.mutants.catalogue import MISTAKES
 from oneblock.words import words
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 SAID = words()["clinic"]
 ONE_PER_KIND = {
     "mask_inverted": ("padding_leak", "official_parity", "reference_parity"),

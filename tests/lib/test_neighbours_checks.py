@@ -18,6 +18,8 @@ from oneblock.neighbours import (
     WindowedBlock,
 )
 
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
 D, H, F, L = 12, 2, 20, 7
 REFERENCE, ORDER = "reference_parity", "permutation_equivariance"
 # They first look for the parts of a block of two branches; which parts they find in others is tested with them.

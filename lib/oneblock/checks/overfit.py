@@ -11,7 +11,7 @@ from oneblock.checks.probes import quiet, rows, seed_all
 from oneblock.checks.subject import Subject
 
 SAMPLES, STEPS, LR = 4, 100, 3e-3
-NEAR_ZERO = 0.1
+NEAR_ZERO = log(SAMPLES) / 10
 
 
 def overfit(subject: Subject) -> Finding:

@@ -4,9 +4,8 @@ The script is a classic deferred one, not a module: a browser runs no module
 from a file on disk, and the built pages must work there too. Pages get it
 without comments and spaces; the sources in the library stay as people read them.
 """
-from pathlib import Path
-
 from rjsmin import jsmin
+from site_static import write
 
 from oneblock.widgets import site_assets
 
@@ -21,10 +20,8 @@ def served():
 
 def write_assets(app):
     """Each build writes them, so that a change in the library is always seen."""
-    static = Path(app.outdir, "_static")
-    static.mkdir(parents=True, exist_ok=True)
     for name, text in served().items():
-        (static / name).write_text(text, encoding="utf-8")
+        write(app, name, text)
 
 
 def setup(app):

@@ -4,8 +4,9 @@ The theme brings an icon set of 1.5 MB as a script and 0.3 MB as fonts. These
 line drawings on a grid of 24 take its place; each is a mask over the colour of
 the text, so it follows light and dark mode.
 """
-from pathlib import Path
 from urllib.parse import quote
+
+from site_static import write
 
 STYLE = "site-icons.css"
 CIRCLE = "M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18"
@@ -81,9 +82,7 @@ def style():
 
 
 def write_style(app):
-    static = Path(app.outdir, "_static")
-    static.mkdir(parents=True, exist_ok=True)
-    (static / STYLE).write_text(style(), encoding="utf-8")
+    write(app, STYLE, style())
 
 
 def setup(app):

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from site_static import write
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
@@ -93,9 +94,7 @@ ONE_COLUMN = "@media (max-width: 40rem) { .genindextable td { display: block; wi
 
 
 def write_style(app):
-    static = Path(app.outdir, "_static")
-    static.mkdir(parents=True, exist_ok=True)
-    (static / STYLE).write_text(ONE_COLUMN, encoding="utf-8")
+    write(app, STYLE, ONE_COLUMN)
 
 
 def setup(app):

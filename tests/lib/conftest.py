@@ -1,9 +1,11 @@
 """What every test of the library shares: fixed tensors, formulas read as a reader reads them."""
 
+import importlib.util
 import math
 import re
 import zlib
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +19,19 @@ from oneblock.trace import record
 def seeded():
     """A block that a test builds without a seed of its own has the same first values in every run."""
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def script():
+    """``script("depth_study")``: the script that makes a stored study, as a module; nothing is run."""
+
+    def loaded(name):
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "book" / "data" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return loaded
 
 
 @pytest.fixture

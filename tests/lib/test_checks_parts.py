@@ -6,8 +6,9 @@ from torch import nn
 
 from oneblock.blocks import PreNorm
 from oneblock.checks import Adapter, Subject
+from oneblock.checks.bench import switch_off
 from oneblock.checks.dropout_sites import HIDDEN, OUTPUT, WEIGHTS, drawn_at
-from oneblock.checks.parts import find, switch_off
+from oneblock.checks.parts import find
 from oneblock.checks.probes import set_rates
 
 pytestmark = pytest.mark.usefixtures("as_readers_run_it")

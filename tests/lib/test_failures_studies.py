@@ -1,6 +1,5 @@
 """The stored studies of where a block fails are what their scripts would store: a sample of each is made anew."""
 
-import importlib.util
 from pathlib import Path
 from statistics import median
 
@@ -20,13 +19,6 @@ QUADRATIC = load(DATA / "quadratic_study.json", quadratic.Cost)
 DIGITS = 5.1e-3
 
 
-def kinds(name):
-    spec = importlib.util.spec_from_file_location(name, DATA / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.KINDS
-
-
 @pytest.mark.parametrize(
     ("name", "records", "fields"),
     [
@@ -37,8 +29,8 @@ def kinds(name):
         ("quadratic_study", QUADRATIC, 2),
     ],
 )
-def test_each_study_holds_every_kind_once(name, records, fields):
-    assert [one[:fields] for one in records] == kinds(name)
+def test_each_study_holds_every_kind_once(name, records, fields, script):
+    assert [one[:fields] for one in records] == script(name).KINDS
 
 
 @pytest.mark.parametrize(("positions", "nines", "seed"), [("learned, from any place", 0.5, 1)])

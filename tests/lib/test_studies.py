@@ -1,6 +1,5 @@
 """The stored studies are what their scripts would store: a sample of each is made anew."""
 
-import importlib.util
 from itertools import product
 from pathlib import Path
 
@@ -21,18 +20,11 @@ NAMED = load(DATA / "names_study.json", naming.Trial)
 DIGITS = 5.1e-3
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, DATA / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_stored_studies_are_small():
     assert sum(path.stat().st_size for path in DATA.glob("*.json")) < 200_000
 
 
-def test_the_study_of_depth_holds_every_kind_once():
+def test_the_study_of_depth_holds_every_kind_once(script):
     kinds = [(one.structure, one.init, one.loss, one.K) for one in DEEP]
     assert kinds == list(product(STRUCTURES, INITS, LOSSES, script("depth_study").DEPTHS))
 
@@ -49,7 +41,7 @@ def test_a_sample_of_the_study_of_depth_is_found_again(structure, init, loss, K)
         assert stored.curves[name] == [pytest.approx(three, rel=DIGITS) for three in curve], name
 
 
-def test_the_study_of_orders_holds_every_kind_once():
+def test_the_study_of_orders_holds_every_kind_once(script):
     assert [(one.structure, one.lr, one.warmup, one.seed, one.K) for one in TRIALS] == script("orders_study").KINDS
 
 
@@ -86,7 +78,7 @@ def test_post_ln_bears_smaller_rates_unless_warmed_up(K, structure, warmup, of_f
     assert {lr: learned(pick(trials, lr=lr)) for lr in of_five} == of_five
 
 
-def test_the_study_of_names_holds_every_kind_once():
+def test_the_study_of_names_holds_every_kind_once(script):
     study = script("names_study")
     usual = {"at_least": 100, "family": "itself", "fraction": 1.0, "D": 32}
     due = [{**usual, **setting, "seed": seed} for setting, seed in product(study.SETTINGS, study.SEEDS)]

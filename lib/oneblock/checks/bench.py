@@ -56,16 +56,23 @@ def is_map(module: nn.Module) -> bool:
     return isinstance(weight, Tensor) and weight.ndim == 2 and not isinstance(module, (nn.Embedding, nn.EmbeddingBag))
 
 
+def switch_off(block: nn.Module, names: Sequence[str]) -> None:
+    """Sets weight and bias of these linear maps to 0."""
+    with torch.no_grad():
+        for name in names:
+            for parameter in block.get_submodule(name).parameters():
+                parameter.zero_()
+
+
 @contextmanager
 def switched_off(block: nn.Module, names: Sequence[str]) -> Iterator[None]:
     """Weight and bias of these maps are 0 inside, and afterwards what they were."""
     parameters = [parameter for name in names for parameter in block.get_submodule(name).parameters()]
     kept = [parameter.detach().clone() for parameter in parameters]
-    with torch.no_grad():
-        for parameter in parameters:
-            parameter.zero_()
-        try:
-            yield
-        finally:
+    switch_off(block, names)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
             for parameter, value in zip(parameters, kept, strict=True):
                 parameter.copy_(value)

@@ -2,10 +2,11 @@
 
 from collections import Counter
 
+from oneblock.checks.bench import switch_off
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.official_parity import claims_to_be_official
 from oneblock.checks.operations import ATTENTION, Operation, operations
-from oneblock.checks.parts import find, switch_off
+from oneblock.checks.parts import find
 from oneblock.checks.probes import answer, apart, copied, length, roughened, rounding, rows, set_rates
 from oneblock.checks.subject import Subject
 

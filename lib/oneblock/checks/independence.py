@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from oneblock.checks.bench import switch_off
 from oneblock.checks.finding import Finding, judged, not_applicable
-from oneblock.checks.parts import find, switch_off
+from oneblock.checks.parts import find
 from oneblock.checks.probes import Run, apart, batch, each_mode, others, roughened, rounding, rows, steady_runs
 from oneblock.checks.subject import Subject
 

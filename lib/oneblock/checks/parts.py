@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
 from torch import nn
 
 from oneblock.checks.bench import WHOLE
@@ -33,14 +32,6 @@ def with_parts(subject: Subject) -> Subject:
     with guard(subject.block), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return replace(subject, parts=find(subject))
-
-
-def switch_off(block: nn.Module, names: tuple[str, ...]) -> None:
-    """Sets weight and bias of these linear maps to 0."""
-    with torch.no_grad():
-        for name in names:
-            for parameter in block.get_submodule(name).parameters():
-                parameter.zero_()
 
 
 def _by_name(subject: Subject) -> Found:

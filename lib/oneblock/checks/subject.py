@@ -111,8 +111,7 @@ class Subject:
     @property
     def like(self) -> Tensor:
         """An empty tensor on the block's device and of its dtype."""
-        floating = (t for t in (*self.block.parameters(), *self.block.buffers()) if t.is_floating_point())
-        return next(floating, torch.empty(0)).detach().new_empty(0)
+        return like(self.block)
 
     @property
     def heads(self) -> int | None:
@@ -161,6 +160,12 @@ def _check_names(part: str, names: str | Sequence[str], block: nn.Module) -> Non
     if odd:
         due = "names of submodules" if part == "norms" else "names of maps with parameters"
         raise ArgumentError(part, due, odd, f"there are: {', '.join(known)}")
+
+
+def like(module: nn.Module) -> Tensor:
+    """An empty tensor on a module's device and of its dtype."""
+    floating = (t for t in (*module.parameters(), *module.buffers()) if t.is_floating_point())
+    return next(floating, torch.empty(0)).detach().new_empty(0)
 
 
 def adapter_for(block: nn.Module) -> Adapter:

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from oneblock.checks.bench import switch_off
 from oneblock.checks.finding import Finding, judged, not_applicable
 from oneblock.checks.found import Found
-from oneblock.checks.parts import find, switch_off
+from oneblock.checks.parts import find
 from oneblock.checks.probes import apart, copied, quiet, roughened, rounding, rows, seed_all
 from oneblock.checks.subject import Subject
 

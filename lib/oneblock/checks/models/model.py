@@ -4,10 +4,9 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor, nn
 
-from oneblock.checks.subject import AMBIGUOUS, KNOWN
+from oneblock.checks.subject import AMBIGUOUS, KNOWN, like
 from oneblock.errors import ArgumentError, ShapeError, check_size
 
 Call = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -85,8 +84,7 @@ class Model:
     @property
     def like(self) -> Tensor:
         """An empty tensor on the model's device and of its dtype."""
-        floating = (t for t in (*self.model.parameters(), *self.model.buffers()) if t.is_floating_point())
-        return next(floating, torch.empty(0)).detach().new_empty(0)
+        return like(self.model)
 
 
 def model_of(model: nn.Module | Model, V: int | None = None, call: Call | None = None, **claims: object) -> Model:
